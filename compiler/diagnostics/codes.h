@@ -1,0 +1,22 @@
+// Capstan's own diagnostic codes, from codes.def.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "compiler/diagnostics/diagnostic.h"
+
+namespace capstan {
+
+struct CodeInfo {
+  std::string_view code;   ///< "SY001"
+  Severity severity;
+  std::string_view name;   ///< "syntax-error"
+  std::string_view title;
+};
+
+const std::vector<CodeInfo>& builtin_codes();
+/// Null for codes of rules.
+const CodeInfo* find_code(std::string_view code);
+
+}  // namespace capstan

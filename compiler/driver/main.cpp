@@ -1,0 +1,2 @@
+// The driver.
+int main() { return 2; }

@@ -1,0 +1,2 @@
+// capstan-run: executes a plan.
+int main() { return 2; }
