@@ -1,14 +1,12 @@
 #include "grammar/source/sha256.h"
 
-#include <array>
-#include <bit>
-#include <cstdint>
+#include <algorithm>
 #include <cstring>
 
 namespace capstan {
 namespace {
 
-// FIPS 180-4, section 4.2.2: fractional parts of the cube roots of the first 64 primes.
+// FIPS 180-4, 4.2.2: first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 constexpr std::array<std::uint32_t, 64> kRoundConstants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -19,57 +17,85 @@ constexpr std::array<std::uint32_t, 64> kRoundConstants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-using State = std::array<std::uint32_t, 8>;
-
-void absorb_block(State& state, const unsigned char* block) {
-  std::array<std::uint32_t, 64> w;
-  for (int i = 0; i < 16; ++i) {
-    w[i] = std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 |
-           std::uint32_t{block[4 * i + 2]} << 8 | block[4 * i + 3];
-  }
-  for (int i = 16; i < 64; ++i) {
-    const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  auto [a, b, c, d, e, f, g, h] = state;
-  for (int i = 0; i < 64; ++i) {
-    const std::uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
-    const std::uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-    const std::uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
-  }
-  const State added = {a, b, c, d, e, f, g, h};
-  for (int i = 0; i < 8; ++i) state[i] += added[i];
+constexpr std::uint32_t rotate_right(std::uint32_t x, int n) {
+  return (x >> n) | (x << (32 - n));
 }
 
 }  // namespace
 
-std::string sha256_hex(std::string_view bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  std::size_t done = 0;
-  for (; done + 64 <= bytes.size(); done += 64) absorb_block(state, data + done);
-
-  // The rest, a one bit, zeros, and the length in bits: one block or two.
-  std::array<unsigned char, 128> tail{};
-  const std::size_t rest = bytes.size() - done;
-  if (rest > 0) std::memcpy(tail.data(), data + done, rest);
-  tail[rest] = 0x80;
-  const std::size_t tail_size = rest < 56 ? 64 : 128;
-  const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
-  for (int i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
-  for (std::size_t i = 0; i < tail_size; i += 64) absorb_block(state, tail.data() + i);
-
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(64);
-  for (const std::uint32_t word : state) {
-    for (int shift = 28; shift >= 0; shift -= 4) hex.push_back(kHex[(word >> shift) & 15]);
+void Sha256::absorb(const unsigned char* block) {
+  std::array<std::uint32_t, 64> w;
+  for (int i = 0; i < 16; ++i) {
+    w[i] = std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 |
+           std::uint32_t{block[4 * i + 2]} << 8 | std::uint32_t{block[4 * i + 3]};
   }
-  return hex;
+  for (int i = 16; i < 64; ++i) {
+    const std::uint32_t s0 = rotate_right(w[i - 15], 7) ^ rotate_right(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const std::uint32_t s1 = rotate_right(w[i - 2], 17) ^ rotate_right(w[i - 2], 19) ^ (w[i - 2] >> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (int i = 0; i < 64; ++i) {
+    const std::uint32_t s1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25);
+    const std::uint32_t choice = (e & f) ^ (~e & g);
+    const std::uint32_t t1 = h + s1 + choice + kRoundConstants[i] + w[i];
+    const std::uint32_t s0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
+    const std::uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
+    const std::uint32_t t2 = s0 + majority;
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
+  }
+  const std::array<std::uint32_t, 8> mixed = {a, b, c, d, e, f, g, h};
+  for (int i = 0; i < 8; ++i) state_[i] += mixed[i];
+}
+
+void Sha256::update(std::string_view bytes) {
+  total_bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    if (pending_size_ == 0 && bytes.size() >= pending_.size()) {
+      absorb(reinterpret_cast<const unsigned char*>(bytes.data()));
+      bytes.remove_prefix(pending_.size());
+      continue;
+    }
+    const std::size_t taken = std::min(bytes.size(), pending_.size() - pending_size_);
+    std::memcpy(pending_.data() + pending_size_, bytes.data(), taken);
+    pending_size_ += taken;
+    bytes.remove_prefix(taken);
+    if (pending_size_ == pending_.size()) {
+      absorb(pending_.data());
+      pending_size_ = 0;
+    }
+  }
+}
+
+std::string Sha256::finish() {
+  const std::uint64_t bit_count = total_bytes_ * 8;
+  std::string padding(1, '\x80');
+  // 8 bytes of length end the last block.
+  while ((pending_size_ + padding.size()) % 64 != 56) padding.push_back('\0');
+  for (int shift = 56; shift >= 0; shift -= 8)
+    padding.push_back(static_cast<char>(bit_count >> shift & 0xff));
+  update(padding);
+
+  constexpr char kHexDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(64);
+  for (const std::uint32_t word : state_) {
+    for (int shift = 28; shift >= 0; shift -= 4) text.push_back(kHexDigits[word >> shift & 0xf]);
+  }
+  return text;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.finish();
 }
 
 }  // namespace capstan
