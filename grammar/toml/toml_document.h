@@ -1,5 +1,5 @@
-// TOML text -> SyntaxNode. The only folder that includes toml++. Gives one diagnostic at the first syntax error
-// (toml++ stops there), with exact place; refuses nesting deeper than 64 and texts that are not UTF-8.
+// TOML text -> SyntaxNode. The only folder that includes toml++. Gives one diagnostic at the first syntax
+// error (toml++ stops there), with exact place; refuses nesting deeper than 64 and texts that are not UTF-8.
 #pragma once
 
 #include <optional>

@@ -1,0 +1,202 @@
+#include "grammar/toml/toml_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capstan {
+namespace {
+
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  TomlScan run() {
+    frames_.push_back({});
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    bool line_start = true;  // only blanks since the last line ending
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      switch (c) {
+        case '\n':
+          if (top().bracket == 0) top().in_value = false, top().dots = 0;
+          line_start = true;
+          ++at_;
+          continue;
+        case ' ':
+        case '\t':
+        case '\r':
+          ++at_;
+          continue;
+        case '#':
+          take_comment();
+          continue;
+        case '"':
+        case '\'':
+          take_string(c);
+          break;
+        case '[':
+          if (top().bracket == 0 && line_start && !top().in_value)
+            take_header();
+          else
+            open(c);
+          break;
+        case '{':
+          open(c);
+          break;
+        case ']':
+        case '}':
+          if (top().bracket != 0) frames_.pop_back();
+          ++at_;
+          break;
+        case '.':
+          if (top().bracket != '[' && !top().in_value) take_dot();
+          ++at_;
+          break;
+        case '=':
+          top().in_value = true;
+          ++at_;
+          break;
+        case ',':
+          top().in_value = false;
+          top().dots = 0;
+          ++at_;
+          break;
+        default:
+          ++at_;
+      }
+      line_start = false;
+    }
+    return std::move(scan_);
+  }
+
+ private:
+  struct Frame {
+    char bracket = 0;         // '[', '{', or 0 for the document
+    std::uint32_t depth = 0;  // levels above this frame's own keys or items
+    std::uint32_t dots = 0;   // of the key being read
+    bool in_value = false;
+  };
+
+  Frame& top() { return frames_.back(); }
+
+  void check_depth(std::uint32_t depth) {
+    if (depth > kMaxTomlDepth && !scan_.too_deep) scan_.too_deep = static_cast<std::uint32_t>(at_);
+  }
+  void count_table() {
+    if (++tables_ > kMaxTomlTables && !scan_.too_many) scan_.too_many = static_cast<std::uint32_t>(at_);
+  }
+  void take_dot() {
+    ++top().dots;
+    count_table();
+    check_depth(top().depth + top().dots + 1);
+  }
+  void open(char bracket) {
+    const std::uint32_t depth = top().depth + top().dots + 1;
+    check_depth(depth);
+    // Beyond the limit the answer is known; no deeper frames, so that hostile text costs no memory.
+    if (!scan_.too_deep) frames_.push_back({bracket, depth, 0, false});
+    ++at_;
+  }
+  void take_comment() {
+    std::size_t end = std::min(text_.find('\n', at_), text_.size());
+    const std::size_t next = end;
+    if (end > at_ && text_[end - 1] == '\r') --end;
+    scan_.comments.push_back({static_cast<std::uint32_t>(at_), static_cast<std::uint32_t>(end)});
+    at_ = next;
+  }
+  void take_header() {
+    count_table();
+    std::uint32_t parts = 1;
+    while (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '#') {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        take_string(c);
+        continue;
+      }
+      if (c == '.') {
+        ++parts;
+        count_table();
+        check_depth(parts);
+      }
+      ++at_;
+      if (c == ']') break;
+    }
+    frames_.resize(1);
+    top() = {0, parts, 0, true};  // in_value: what follows on this line starts no key
+  }
+  void take_string(char quote) {
+    const auto begin = static_cast<std::uint32_t>(at_);
+    const std::string_view rest = text_.substr(at_);
+    const bool multiline = rest.size() >= 3 && rest[1] == quote && rest[2] == quote;
+    at_ += multiline ? 3 : 1;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\\' && quote == '"') {
+        at_ = std::min(at_ + 2, text_.size());
+        continue;
+      }
+      if (c == '\n' && !multiline) break;
+      ++at_;
+      if (c != quote) continue;
+      if (!multiline) return;
+      if (text_.substr(at_).starts_with(std::string(2, quote))) {
+        at_ += 2;
+        // Up to two quotes may stand directly before the closing three.
+        for (int extra = 0; extra < 2 && at_ < text_.size() && text_[at_] == quote; ++extra) ++at_;
+        return;
+      }
+    }
+    if (!scan_.unclosed) scan_.unclosed = begin;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::vector<Frame> frames_;
+  std::uint32_t tables_ = 0;
+  TomlScan scan_;
+};
+
+/// Length of the valid UTF-8 sequence at `at` (no overlong forms, no surrogates), or 0.
+std::size_t valid_sequence(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) -> unsigned {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return follows(1) ? 2 : 0;
+  if (lead == 0xE0) return follows(1, 0xA0) && follows(2) ? 3 : 0;
+  if (lead == 0xED) return follows(1, 0x80, 0x9F) && follows(2) ? 3 : 0;
+  if (lead >= 0xE1 && lead <= 0xEF) return follows(1) && follows(2) ? 3 : 0;
+  if (lead == 0xF0) return follows(1, 0x90) && follows(2) && follows(3) ? 4 : 0;
+  if (lead >= 0xF1 && lead <= 0xF3) return follows(1) && follows(2) && follows(3) ? 4 : 0;
+  if (lead == 0xF4) return follows(1, 0x80, 0x8F) && follows(2) && follows(3) ? 4 : 0;
+  return 0;
+}
+
+}  // namespace
+
+TomlScan scan_toml(std::string_view text) {
+  return Scanner(text).run();
+}
+
+std::optional<BadByte> find_bad_byte(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '\0') {
+      return BadByte{static_cast<std::uint32_t>(at),
+                     "a NUL byte stands in the text; this looks like a binary file"};
+    }
+    const std::size_t length = valid_sequence(text, at);
+    if (length == 0) {
+      return BadByte{static_cast<std::uint32_t>(at), fmt::format("byte 0x{:02X} is no valid UTF-8 here",
+                                                                 static_cast<unsigned char>(text[at]))};
+    }
+    at += length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace capstan
