@@ -142,8 +142,9 @@ inline Plan make_tiny_plan(bool captured = true) {
                   {"max_lr", 0.01},
                   {"min_lr", 0.0},
                   {"init_lr", 0.0},
-                  {"warmup_steps", std::int64_t{0}},
-                  {"decay_steps", std::int64_t{10}}});
+                  {"warmup_steps", 0.0},
+                  {"decay_steps", 10.0},
+                  {"unit", 0.25}});
   std::vector<BufferId> inputs = {rate, step, norm, nonfinite}, outputs;
   for (const Parameter& p : {table, linear, head}) {
     inputs.insert(inputs.end(), {p.weight, p.gradient, p.moment1, p.moment2});

@@ -49,9 +49,12 @@ TEST(PlanJson, KeepsEveryValue) {
 TEST(PlanJson, TellsIntegersFromFloatingPoint) {
   const auto parsed = nlohmann::json::parse(write_json(make_tiny_plan()));
   for (const auto& op : parsed["ops"]) {
-    if (op["kind"] != "learning_rate") continue;
-    EXPECT_TRUE(op["attributes"]["min_lr"].is_number_float());  // 0.0
-    EXPECT_TRUE(op["attributes"]["warmup_steps"].is_number_integer());
+    if (op["kind"] == "learning_rate") {
+      EXPECT_TRUE(op["attributes"]["warmup_steps"].is_number_float());  // 0.0
+    }
+    if (op["kind"] == "gemm") {
+      EXPECT_TRUE(op["attributes"]["m"].is_number_integer());
+    }
   }
 }
 
