@@ -4,9 +4,9 @@
 
 namespace capstan {
 
-std::vector<TomlComment> find_toml_comments(SourceId source, const SourceMap& sources) {
+std::vector<Comment> find_toml_comments(SourceId source, const SourceMap& sources) {
   const std::string_view text = sources[source].bytes();
-  std::vector<TomlComment> comments;
+  std::vector<Comment> comments;
   std::uint32_t line = 1;
   std::size_t line_start = 0, counted = 0;
   for (const TomlScan::Range& range : scan_toml(text).comments) {

@@ -12,7 +12,7 @@ std::string shown(std::string text) {
   SourceMap sources;
   const SourceId id = sources.add("test.toml", std::move(text), SourceKind::file);
   std::string out;
-  for (const TomlComment& comment : find_toml_comments(id, sources)) {
+  for (const Comment& comment : find_toml_comments(id, sources)) {
     out += std::to_string(comment.line) + (comment.alone ? "!" : "") + ":" +
            std::string(sources.text(comment.span)) + "|";
   }
