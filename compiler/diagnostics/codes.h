@@ -9,9 +9,9 @@
 namespace capstan {
 
 struct CodeInfo {
-  std::string_view code;   ///< "SY001"
+  std::string_view code;  ///< "SY001"
   Severity severity;
-  std::string_view name;   ///< "syntax-error"
+  std::string_view name;  ///< "syntax-error"
   std::string_view title;
 };
 

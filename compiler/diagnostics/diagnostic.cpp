@@ -35,38 +35,52 @@ std::string fingerprint(const Diagnostic& diagnostic) {
 
 const char* severity_name(Severity severity) {
   switch (severity) {
-    case Severity::hint: return "hint";
-    case Severity::warning: return "warning";
-    case Severity::error: return "error";
+    case Severity::hint:
+      return "hint";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
   }
   return "?";
 }
 
 const char* finding_kind_name(FindingKind kind) {
   switch (kind) {
-    case FindingKind::problem: return "problem";
-    case FindingKind::rejects: return "rejects";
-    case FindingKind::breaks: return "breaks";
-    case FindingKind::advice: return "advice";
+    case FindingKind::problem:
+      return "problem";
+    case FindingKind::rejects:
+      return "rejects";
+    case FindingKind::breaks:
+      return "breaks";
+    case FindingKind::advice:
+      return "advice";
   }
   return "?";
 }
 
 const char* applicability_name(Applicability applicability) {
   switch (applicability) {
-    case Applicability::safe: return "safe";
-    case Applicability::unsafe: return "unsafe";
-    case Applicability::display_only: return "display-only";
+    case Applicability::safe:
+      return "safe";
+    case Applicability::unsafe:
+      return "unsafe";
+    case Applicability::display_only:
+      return "display-only";
   }
   return "?";
 }
 
 const char* cost_class_name(CostClass cost) {
   switch (cost) {
-    case CostClass::free: return "free";
-    case CostClass::memory: return "memory";
-    case CostClass::speed: return "speed";
-    case CostClass::numerics: return "numerics";
+    case CostClass::free:
+      return "free";
+    case CostClass::memory:
+      return "memory";
+    case CostClass::speed:
+      return "speed";
+    case CostClass::numerics:
+      return "numerics";
   }
   return "?";
 }

@@ -1,6 +1,6 @@
-// One type for every finding, from a TOML syntax error to a replay that differed. Stages create diagnostics and give
-// them to a Sink; only renderers turn them into text. Message style: the situation, lower case, no final period, keys and
-// values in back-ticks.
+// One type for every finding, from a TOML syntax error to a replay that differed. Stages create diagnostics
+// and give them to a Sink; only renderers turn them into text. Message style: the situation, lower case, no
+// final period, keys and values in back-ticks.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ enum class Severity { hint, warning, error };
 
 /// What a finding claims (design: kinds are never mixed up).
 enum class FindingKind {
-  problem,  ///< Capstan itself cannot go on or was given something it cannot read: syntax, type, unknown key, run failure
+  problem,  ///< Capstan itself cannot go on or was given something it cannot read: syntax, type, unknown key,
+            ///< run failure
   rejects,  ///< the real framework of that release refuses the config
   breaks,   ///< the framework accepts it and it fails, hangs or computes wrongly later
   advice    ///< legal, but slow, fragile, deprecated or without effect
@@ -24,7 +25,7 @@ enum class FindingKind {
 
 struct Label {
   Span span;
-  std::string text;      ///< may be empty; says where part of the message came from, never narrates the code
+  std::string text;  ///< may be empty; says where part of the message came from, never narrates the code
   bool primary = false;
 };
 
@@ -65,7 +66,7 @@ struct Diagnostic {
   FindingKind kind = FindingKind::problem;
   std::string message;
   std::vector<std::pair<std::string, Value>> arguments;  ///< the facts of the message, typed, sorted by name
-  std::vector<Label> labels;                             ///< the first primary one decides where the finding is shown
+  std::vector<Label> labels;  ///< the first primary one decides where the finding is shown
   std::vector<Note> notes;
   std::vector<Fix> fixes;
   /// Code, key path and salient values; no line number. Filled by fingerprint().

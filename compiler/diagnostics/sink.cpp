@@ -26,7 +26,9 @@ void Sink::problem(const char* code, std::string message, Span where, std::strin
   report(std::move(diagnostic));
 }
 
-std::vector<Diagnostic> Sink::take() { return std::exchange(diagnostics_, {}); }
+std::vector<Diagnostic> Sink::take() {
+  return std::exchange(diagnostics_, {});
+}
 
 std::size_t Sink::count(Severity severity) const {
   return static_cast<std::size_t>(std::count_if(diagnostics_.begin(), diagnostics_.end(),
