@@ -18,6 +18,10 @@ struct Layer {
   SyntaxNode tree;
   OriginKind kind = OriginKind::file;
   SourceId source = kNoSource;
+  /// From overrides: the key must not be set yet (`+key=value`), or its setting is taken away (`~key`).
+  bool must_be_new = false;
+  std::vector<std::string> removed;  ///< path of the removed key
+  Span removed_span;
 };
 
 /// Gives the text of an `extends` target; tests and the editor server read from memory. Returns nothing and a reason on failure.
@@ -31,7 +35,8 @@ const FileReader& disk_reader();
 /// (with the chain), nesting deeper than 16 files. Nothing on a syntax error in any layer.
 std::optional<std::vector<Layer>> load_layers(SourceId file, SourceMap& sources, const FileReader& reader, Sink& sink);
 
-/// Raw composition, before types are checked.
-Config compose(const std::vector<Layer>& layers);
+/// Raw composition, before types are checked. Tables that are values of keys are merged key by key.
+/// Reports `+key` of a key that is set, and `~key` of one that is not.
+Config compose(const std::vector<Layer>& layers, Sink& sink);
 
 }  // namespace capstan

@@ -38,11 +38,14 @@ struct Setting {
   Origin origin;
   std::vector<Span> items;      ///< for lists: the place of each element
   std::vector<Origin> history;  ///< what later layers replaced, oldest first
+  std::string unsupported;      ///< what stands there ("date-time") when no Value can hold it; the value is then none
 };
 
 struct Config {
   std::map<std::string, Setting, std::less<>> settings;  ///< by path; deterministic order
-  std::vector<SourceId> files;                           ///< all files that took part, the checked one last
+  std::vector<SourceId> files;                           ///< all texts that took part, in the order of layers
+  /// Where each top-level name was first written; a name that is no table has a setting without a dot in its path.
+  std::map<std::string, Span, std::less<>> sections;
   /// Keys that a type or value problem was reported for: rules that read them stay silent.
   std::vector<std::string> broken;
   /// Keys written as "?" (open): complete and legal look for values.

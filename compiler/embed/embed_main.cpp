@@ -1,13 +1,74 @@
-// Writes rules/ as bytes that the program carries: `capstan_embed RULES_DIR OUTPUT_STEM`.
+// Writes rules/ as bytes that the program carries: `capstan_embed RULES_DIR OUTPUT_STEM` gives OUTPUT_STEM.S and, for each
+// section of bytes, OUTPUT_STEM.NAME.bin. Fails, with places, on anything malformed in rules/.
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
+
+#include "compiler/diagnostics/sink.h"
+#include "compiler/schema/schema_binary.h"
+#include "compiler/schema/schema_load.h"
+
+namespace {
+
+using namespace capstan;
+
+/// Bytes between the symbols capstan_embedded_NAME and capstan_embedded_NAME_end.
+struct Section {
+  std::string name;
+  std::string bytes;
+};
+
+bool write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) std::fprintf(stderr, "capstan_embed: cannot write %s\n", path.c_str());
+  return static_cast<bool>(out);
+}
+
+bool write_sections(const std::vector<Section>& sections, const std::string& stem) {
+  std::string assembly = ".section .rodata\n";
+  for (const Section& section : sections) {
+    const std::string path = stem + '.' + section.name + ".bin";
+    if (!write_file(path, section.bytes)) return false;
+    const std::string symbol = "capstan_embedded_" + section.name;
+    assembly += ".balign 16\n.global " + symbol + "\n.global " + symbol + "_end\n" + symbol + ":\n.incbin \"" + path +
+                "\"\n" + symbol + "_end:\n.byte 0\n";
+  }
+  assembly += ".section .note.GNU-stack,\"\",%progbits\n";
+  return write_file(stem + ".S", assembly);
+}
+
+void print_problems(const Sink& sink, const SourceMap& sources) {
+  for (const Diagnostic& diagnostic : sink.diagnostics()) {
+    std::string place;
+    if (!diagnostic.labels.empty()) {
+      const Span span = diagnostic.labels.front().span;
+      const LineColumn at = sources[span.source].locate(span.begin);
+      place = sources[span.source].name() + ':' + std::to_string(at.line) + ':' + std::to_string(at.column) + ": ";
+    }
+    std::fprintf(stderr, "%s%s: %s [%s]\n", place.c_str(), severity_name(diagnostic.severity), diagnostic.message.c_str(),
+                 diagnostic.code.c_str());
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::fputs("usage: capstan_embed RULES_DIR OUTPUT_STEM\n", stderr);
     return 2;
   }
-  std::ofstream(std::string(argv[2]) + ".S") << ".section .note.GNU-stack,\"\",@progbits\n";
-  return 0;
+  const std::string rules = argv[1];
+  SourceMap sources;
+  Sink sink;
+  std::vector<Section> sections;
+
+  const Schema schema = load_schema(read_schema_folder(rules, sink), sources, sink);
+  sections.push_back({"schema", encode_schema(schema)});
+
+  print_problems(sink, sources);
+  if (sink.has_errors()) return 1;
+  return write_sections(sections, argv[2]) ? 0 : 1;
 }

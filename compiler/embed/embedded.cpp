@@ -1,1 +1,37 @@
-// Access to the embedded rule data.
+#include "compiler/embed/embedded.h"
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "compiler/schema/schema.h"
+#include "compiler/schema/schema_binary.h"
+
+// Symbols of the generated assembler file.
+extern "C" {
+extern const char capstan_embedded_schema[];
+extern const char capstan_embedded_schema_end[];
+}
+
+namespace capstan {
+namespace {
+
+std::string_view between(const char* begin, const char* end) {
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+}  // namespace
+
+std::string_view embedded_schema() { return between(capstan_embedded_schema, capstan_embedded_schema_end); }
+
+const Schema& builtin_schema() {
+  static const Schema schema = [] {
+    std::optional<Schema> decoded = decode_schema(embedded_schema());
+    if (!decoded) throw std::logic_error("the embedded schema is damaged");
+    return std::move(*decoded);
+  }();
+  return schema;
+}
+
+}  // namespace capstan

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "compiler/diagnostics/sink.h"
@@ -23,13 +22,20 @@ struct TypeSet {
   bool list = false;
   /// Element kinds of a list; meaningful when `list`.
   bool list_boolean = false, list_integer = false, list_floating = false, list_string = false, list_any = false;
+  /// Strings that name a number type ("bf16"), a function ("gelu") or a version ("2.10"); `string` is set as well.
+  bool dtype = false, callable = false, version = false;
 };
-/// Parses the type notation of rules/keys ("bool", "int?", "str | list<str> | none", "dict", "any", "dtype", "callable").
-/// `T?` is `T | none`; dtype and callable are strings in a config.
+/// Parses the type notation of rules/keys ("bool", "int?", "str | list<str> | none", "dict", "any", "dtype", "callable",
+/// "version"). `T?` is `T | none`; dtype, callable and version are strings in a config.
 std::optional<TypeSet> parse_type(std::string_view notation);
+
+/// Environment variables of a job: any name is a key of this section, with a string value.
+inline constexpr std::string_view kEnvironmentSection = "env";
 
 /// What changing a key costs; decides repair ranking. `model` keys define what is trained and are never touched.
 enum class KeyEffect { model, free, memory, speed, numerics, run };
+const char* key_effect_name(KeyEffect effect);
+std::optional<KeyEffect> parse_key_effect(std::string_view name);
 
 /// A key as one range of releases has it.
 struct KeySpec {
@@ -74,10 +80,28 @@ class Schema {
   const std::vector<Stack>& stacks() const { return stacks_; }
   const Stack* find_stack(std::string_view name) const;
 
+  /// Every section that some release has, sorted.
+  const std::vector<std::string>& sections() const { return sections_; }
+  /// Every component that a stack, a key's range or a version key of section `target` names, sorted ("capstan" among them).
+  const std::vector<std::string>& components() const { return components_; }
+
+  /// Filled by load_schema() and decode_schema(); call finish() after changing them.
   std::vector<KeyInfo> keys_;
   std::vector<Stack> stacks_;
-  std::unordered_map<std::string, std::size_t> index_;
+  /// Sorts the keys and collects sections and components. Two keys with the same path must not exist.
+  void finish();
+
+ private:
+  std::vector<std::string> sections_;
+  std::vector<std::string> components_;
 };
+
+/// What a stack knows of a key; null if the stack does not have it. The front-end's own range wins over the core's.
+const KeySpec* spec_for(const KeyInfo& key, const Stack& stack);
+/// Whether a key is spelt as the stack wants it: known there, and its successor (if it was renamed) is not.
+bool is_native(const KeyInfo& key, const Stack& stack, const Schema& schema);
+/// "model" of "model.x"; the whole path if it has no dot.
+std::string_view section_of(std::string_view path);
 
 /// What one stack knows of a key.
 struct KeyView {
@@ -92,6 +116,8 @@ class SchemaView {
   const Schema& schema() const { return *schema_; }
   const Stack& stack() const { return *stack_; }
   bool has_section(std::string_view section) const;
+  /// All keys that the stack has, as indices into schema().keys(), sorted.
+  std::vector<std::size_t> known_keys() const;
   /// Nearest known key of the same section (or the same key name in another section), for "did you mean"; empty if none is near.
   std::string nearest_key(std::string_view path) const;
   std::string nearest_section(std::string_view section) const;
@@ -99,7 +125,8 @@ class SchemaView {
  private:
   const Schema* schema_;
   const Stack* stack_;
-  std::vector<const KeySpec*> specs_;  // parallel to schema_->keys()
+  std::vector<const KeySpec*> specs_;      // parallel to schema_->keys()
+  std::vector<std::string_view> sections_;  // of known keys, sorted
 };
 
 /// The embedded schema, loaded once per process.

@@ -1,0 +1,278 @@
+#include "compiler/config/bind.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "compiler/config/conform.h"
+#include "compiler/config/release_gap.h"
+#include "compiler/diagnostics/codes.h"
+#include "compiler/schema/type_words.h"
+
+namespace capstan {
+namespace {
+
+std::string_view key_of(std::string_view path) {
+  const std::size_t section = section_of(path).size();
+  return section == path.size() ? path : path.substr(section + 1);
+}
+
+bool is_variable_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+/// A value for a message; long ones are cut.
+std::string shown(const Value& value) {
+  constexpr std::size_t kLongest = 60;
+  std::string text = to_text(value);
+  if (text.size() > kLongest) {
+    std::size_t end = kLongest;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+    text = text.substr(0, end) + "...";
+  }
+  return text;
+}
+
+/// Names come from the file: keep a message on one line.
+std::string shown_name(std::string_view name) {
+  const std::string quoted = to_text(Value(std::string(name)));
+  const bool plain = quoted.size() == name.size() + 2;
+  std::string text = plain ? std::string(name) : quoted;
+  if (text.size() > 80) text = shown(Value(std::string(name)));
+  return text;
+}
+
+class Binder {
+ public:
+  Binder(Config& config, const SchemaView& schema, Sink& sink) : config_(config), schema_(schema), sink_(sink) {}
+
+  void bind_all() {
+    for (auto& [path, setting] : config_.settings) bind(path, setting);
+  }
+
+ private:
+  void bind(const std::string& path, Setting& setting) {
+    const std::string_view section = section_of(path);
+    if (section.size() == path.size() && setting.value.kind() != Value::Kind::table) {
+      report_outside_section(path, setting);
+    } else if (section == kEnvironmentSection) {
+      if (section.size() != path.size()) bind_variable(path, setting);
+    } else if (!schema_.has_section(section)) {
+      report_section(section, setting);
+    } else if (section.size() != path.size()) {
+      bind_key(path, setting);
+    }
+  }
+
+  void bind_key(const std::string& path, Setting& setting) {
+    KeyView view = schema_.find(path);
+    if (view.info == nullptr && section_of(path) == "target") view = schema_.find(component_spelling(path));
+    if (view.info == nullptr) {
+      report_unknown_key(path, setting);
+      return;
+    }
+    if (view.spec == nullptr) {
+      report_other_release(path, setting, *view.info);
+      return;
+    }
+    if (setting.value == Value("?")) {
+      config_.open.push_back(path);
+      return;
+    }
+    if (!setting.unsupported.empty()) {
+      report_wrong_type(path, setting, *view.spec, fmt::format("a {}", setting.unsupported), setting.origin.value);
+      return;
+    }
+    if (const auto misfit = conform(setting.value, *view.spec)) report_misfit(path, setting, *view.spec, *misfit);
+  }
+
+  /// `target.transformer_engine` is `target.transformer-engine`.
+  static std::string component_spelling(std::string path) {
+    std::replace(path.begin(), path.end(), '_', '-');
+    return path;
+  }
+
+  void bind_variable(const std::string& path, Setting& setting) {
+    const std::string_view name = key_of(path);
+    if (!is_variable_name(name)) {
+      Diagnostic diagnostic = start("TY002", path, setting.origin.key,
+                                    fmt::format("`{}` cannot be the name of an environment variable", shown_name(name)));
+      finish(path, std::move(diagnostic));
+      return;
+    }
+    if (setting.value == Value("?")) config_.open.push_back(path);
+    if (setting.value.kind() == Value::Kind::string || setting.value.is_none()) {
+      if (setting.unsupported.empty()) return;
+    }
+    if (setting.value.kind() == Value::Kind::integer) {
+      setting.value = Value(std::to_string(setting.value.integer()));
+      return;
+    }
+    KeySpec text;
+    text.type.string = true;
+    report_wrong_type(path, setting, text,
+                      setting.unsupported.empty() ? shown_kind(setting.value) : "a " + setting.unsupported,
+                      setting.origin.value);
+  }
+
+  static std::string shown_kind(const Value& value) {
+    switch (value.kind()) {
+      case Value::Kind::none: return "none";
+      case Value::Kind::integer: return fmt::format("the integer `{}`", shown(value));
+      case Value::Kind::list: return "a list";
+      case Value::Kind::table: return "a table";
+      default: return fmt::format("the {} `{}`", kind_name(value.kind()), shown(value));
+    }
+  }
+
+  void report_misfit(const std::string& path, Setting& setting, const KeySpec& spec, const Misfit& misfit) {
+    const bool in_list = misfit.item.has_value();
+    const Span place =
+        in_list && *misfit.item < setting.items.size() ? setting.items[*misfit.item] : setting.origin.value;
+    if (misfit.wrong_type) {
+      report_wrong_type(path, setting, spec,
+                        (in_list ? "a list with " : "") + shown_kind(misfit.found), place);
+      return;
+    }
+    Diagnostic diagnostic = start("TY005", path, place,
+                                  fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path),
+                                              in_list ? "holds" : "is", shown(misfit.found), schema_.stack().name));
+    diagnostic.arguments.emplace_back("value", misfit.found);
+    std::string known;
+    for (const std::string& value : spec.values) known += (known.empty() ? "`" : ", `") + value + '`';
+    if (const std::string near = nearest(misfit.found.string(), spec.values); !near.empty()) {
+      help(diagnostic, fmt::format("did you mean `\"{}\"`?", near));
+      diagnostic.fixes.push_back(replacement(fmt::format("write `\"{}\"`", near), place, '"' + near + '"'));
+    }
+    help(diagnostic, fmt::format("known values: {}", known));
+    finish(path, std::move(diagnostic));
+  }
+
+  void report_wrong_type(const std::string& path, const Setting& setting, const KeySpec& spec, const std::string& found,
+                         Span place) {
+    Diagnostic diagnostic =
+        start("TY004", path, place, fmt::format("`{}` is {}; needs {}", shown_name(path), found, type_words(spec.type)));
+    diagnostic.arguments.emplace_back("value", setting.value);
+    finish(path, std::move(diagnostic));
+  }
+
+  void report_unknown_key(const std::string& path, const Setting& setting) {
+    Diagnostic diagnostic =
+        start("TY002", path, setting.origin.key, fmt::format("unknown key `{}`", shown_name(path)));
+    const std::string near = schema_.nearest_key(path);
+    if (!near.empty() && section_of(near) != section_of(path)) {
+      help(diagnostic, fmt::format("`{}` is a key of section `[{}]`", key_of(near), section_of(near)));
+    } else if (!near.empty()) {
+      help(diagnostic, fmt::format("did you mean `{}`?", near));
+      if (setting.origin.kind != OriginKind::override_argument) {
+        diagnostic.fixes.push_back(replacement(fmt::format("rename to `{}`", key_of(near)), setting.origin.key,
+                                               std::string(key_of(near))));
+      }
+    } else if (const std::string other = same_key_elsewhere(key_of(path)); !other.empty()) {
+      help(diagnostic, fmt::format("other releases have `{}`", other));
+    }
+    finish(path, std::move(diagnostic));
+  }
+
+  /// A key of this name in any section of any release; empty if there is none.
+  std::string same_key_elsewhere(std::string_view name) const {
+    for (const KeyInfo& key : schema_.schema().keys()) {
+      if (key_of(key.path) == name) return key.path;
+    }
+    return {};
+  }
+
+  void report_other_release(const std::string& path, const Setting& setting, const KeyInfo& key) {
+    Diagnostic diagnostic =
+        start("TY003", path, setting.origin.key,
+              fmt::format("`{}` {}", shown_name(path), release_gap(key.ranges, schema_.stack())));
+    if (!key.renamed_to.empty()) help(diagnostic, fmt::format("use `{}`", key.renamed_to));
+    if (!key.removed_hint.empty()) help(diagnostic, key.removed_hint);
+    finish(path, std::move(diagnostic));
+  }
+
+  void report_outside_section(const std::string& path, const Setting& setting) {
+    Diagnostic diagnostic;
+    const std::vector<std::string>& sections = schema_.schema().sections();
+    if (path == kEnvironmentSection || std::binary_search(sections.begin(), sections.end(), path)) {
+      diagnostic = start("TY004", path, setting.origin.value, fmt::format("section `{}` must be a table", path));
+    } else {
+      diagnostic = start("TY002", path, setting.origin.key,
+                         fmt::format("key `{}` stands outside of all sections", shown_name(path)));
+      if (const std::string near = schema_.nearest_key("." + path); !near.empty()) {
+        help(diagnostic, fmt::format("`{}` is a key of section `[{}]`", key_of(near), section_of(near)));
+      }
+    }
+    finish(path, std::move(diagnostic));
+  }
+
+  /// Once per section, not once per key.
+  void report_section(std::string_view section, const Setting& setting) {
+    config_.broken.push_back(setting.path);
+    if (section == reported_section_) return;
+    reported_section_ = section;
+    const auto named = config_.sections.find(section);
+    const Span place = named == config_.sections.end() ? setting.origin.key : named->second;
+    const std::vector<std::string>& sections = schema_.schema().sections();
+    Diagnostic diagnostic;
+    if (std::binary_search(sections.begin(), sections.end(), section)) {
+      std::vector<KeyRange> ranges;
+      for (const KeyInfo& key : schema_.schema().keys()) {
+        if (section_of(key.path) == section) ranges.insert(ranges.end(), key.ranges.begin(), key.ranges.end());
+      }
+      diagnostic = start("TY003", std::string(section), place,
+                         fmt::format("section `{}` {}", section, release_gap(ranges, schema_.stack())));
+    } else {
+      diagnostic =
+          start("TY001", std::string(section), place, fmt::format("unknown section `{}`", shown_name(section)));
+      if (const std::string near = schema_.nearest_section(section); !near.empty()) {
+        help(diagnostic, fmt::format("did you mean `{}`?", near));
+      }
+    }
+    sink_.report(std::move(diagnostic));
+  }
+
+  Diagnostic start(const char* code, std::string path, Span place, std::string message) const {
+    const CodeInfo* info = find_code(code);
+    Diagnostic diagnostic;
+    diagnostic.code = code;
+    diagnostic.name = info->name;
+    diagnostic.severity = info->severity;
+    diagnostic.message = std::move(message);
+    diagnostic.keys.push_back(std::move(path));
+    if (place.exists()) diagnostic.labels.push_back({place, {}, true});
+    return diagnostic;
+  }
+
+  static void help(Diagnostic& diagnostic, std::string text) {
+    diagnostic.notes.push_back({Note::Kind::help, std::move(text), {}});
+  }
+
+  /// A guess at what was meant: changes what the file says, so it is for people to apply.
+  static Fix replacement(std::string title, Span place, std::string text) {
+    Fix fix;
+    fix.title = std::move(title);
+    fix.applicability = place.exists() ? Applicability::unsafe : Applicability::display_only;
+    if (place.exists()) fix.edits.push_back({place, std::move(text)});
+    return fix;
+  }
+
+  void finish(const std::string& path, Diagnostic diagnostic) {
+    config_.broken.push_back(path);
+    sink_.report(std::move(diagnostic));
+  }
+
+  Config& config_;
+  const SchemaView& schema_;
+  Sink& sink_;
+  std::string reported_section_;
+};
+
+}  // namespace
+
+void bind(Config& config, const SchemaView& schema, Sink& sink) { Binder(config, schema, sink).bind_all(); }
+
+}  // namespace capstan
