@@ -30,7 +30,8 @@ std::string shown(const Value& value) {
   std::string text = to_text(value);
   if (text.size() > kLongest) {
     std::size_t end = kLongest;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+      --end;  // not inside a character
     text = text.substr(0, end) + "...";
   }
   return text;
@@ -47,7 +48,8 @@ std::string shown_name(std::string_view name) {
 
 class Binder {
  public:
-  Binder(Config& config, const SchemaView& schema, Sink& sink) : config_(config), schema_(schema), sink_(sink) {}
+  Binder(Config& config, const SchemaView& schema, Sink& sink)
+      : config_(config), schema_(schema), sink_(sink) {}
 
   void bind_all() {
     for (auto& [path, setting] : config_.settings) bind(path, setting);
@@ -83,10 +85,12 @@ class Binder {
       return;
     }
     if (!setting.unsupported.empty()) {
-      report_wrong_type(path, setting, *view.spec, fmt::format("a {}", setting.unsupported), setting.origin.value);
+      report_wrong_type(path, setting, *view.spec, fmt::format("a {}", setting.unsupported),
+                        setting.origin.value);
       return;
     }
-    if (const auto misfit = conform(setting.value, *view.spec)) report_misfit(path, setting, *view.spec, *misfit);
+    if (const auto misfit = conform(setting.value, *view.spec))
+      report_misfit(path, setting, *view.spec, *misfit);
   }
 
   /// `target.transformer_engine` is `target.transformer-engine`.
@@ -98,8 +102,9 @@ class Binder {
   void bind_variable(const std::string& path, Setting& setting) {
     const std::string_view name = key_of(path);
     if (!is_variable_name(name)) {
-      Diagnostic diagnostic = start("TY002", path, setting.origin.key,
-                                    fmt::format("`{}` cannot be the name of an environment variable", shown_name(name)));
+      Diagnostic diagnostic =
+          start("TY002", path, setting.origin.key,
+                fmt::format("`{}` cannot be the name of an environment variable", shown_name(name)));
       finish(path, std::move(diagnostic));
       return;
     }
@@ -120,11 +125,16 @@ class Binder {
 
   static std::string shown_kind(const Value& value) {
     switch (value.kind()) {
-      case Value::Kind::none: return "none";
-      case Value::Kind::integer: return fmt::format("the integer `{}`", shown(value));
-      case Value::Kind::list: return "a list";
-      case Value::Kind::table: return "a table";
-      default: return fmt::format("the {} `{}`", kind_name(value.kind()), shown(value));
+      case Value::Kind::none:
+        return "none";
+      case Value::Kind::integer:
+        return fmt::format("the integer `{}`", shown(value));
+      case Value::Kind::list:
+        return "a list";
+      case Value::Kind::table:
+        return "a table";
+      default:
+        return fmt::format("the {} `{}`", kind_name(value.kind()), shown(value));
     }
   }
 
@@ -133,13 +143,14 @@ class Binder {
     const Span place =
         in_list && *misfit.item < setting.items.size() ? setting.items[*misfit.item] : setting.origin.value;
     if (misfit.wrong_type) {
-      report_wrong_type(path, setting, spec,
-                        (in_list ? "a list with " : "") + shown_kind(misfit.found), place);
+      report_wrong_type(path, setting, spec, (in_list ? "a list with " : "") + shown_kind(misfit.found),
+                        place);
       return;
     }
-    Diagnostic diagnostic = start("TY005", path, place,
-                                  fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path),
-                                              in_list ? "holds" : "is", shown(misfit.found), schema_.stack().name));
+    Diagnostic diagnostic =
+        start("TY005", path, place,
+              fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path), in_list ? "holds" : "is",
+                          shown(misfit.found), schema_.stack().name));
     diagnostic.arguments.emplace_back("value", misfit.found);
     std::string known;
     for (const std::string& value : spec.values) known += (known.empty() ? "`" : ", `") + value + '`';
@@ -151,10 +162,11 @@ class Binder {
     finish(path, std::move(diagnostic));
   }
 
-  void report_wrong_type(const std::string& path, const Setting& setting, const KeySpec& spec, const std::string& found,
-                         Span place) {
+  void report_wrong_type(const std::string& path, const Setting& setting, const KeySpec& spec,
+                         const std::string& found, Span place) {
     Diagnostic diagnostic =
-        start("TY004", path, place, fmt::format("`{}` is {}; needs {}", shown_name(path), found, type_words(spec.type)));
+        start("TY004", path, place,
+              fmt::format("`{}` is {}; needs {}", shown_name(path), found, type_words(spec.type)));
     diagnostic.arguments.emplace_back("value", setting.value);
     finish(path, std::move(diagnostic));
   }
@@ -168,8 +180,8 @@ class Binder {
     } else if (!near.empty()) {
       help(diagnostic, fmt::format("did you mean `{}`?", near));
       if (setting.origin.kind != OriginKind::override_argument) {
-        diagnostic.fixes.push_back(replacement(fmt::format("rename to `{}`", key_of(near)), setting.origin.key,
-                                               std::string(key_of(near))));
+        diagnostic.fixes.push_back(replacement(fmt::format("rename to `{}`", key_of(near)),
+                                               setting.origin.key, std::string(key_of(near))));
       }
     } else if (const std::string other = same_key_elsewhere(key_of(path)); !other.empty()) {
       help(diagnostic, fmt::format("other releases have `{}`", other));
@@ -198,7 +210,8 @@ class Binder {
     Diagnostic diagnostic;
     const std::vector<std::string>& sections = schema_.schema().sections();
     if (path == kEnvironmentSection || std::binary_search(sections.begin(), sections.end(), path)) {
-      diagnostic = start("TY004", path, setting.origin.value, fmt::format("section `{}` must be a table", path));
+      diagnostic =
+          start("TY004", path, setting.origin.value, fmt::format("section `{}` must be a table", path));
     } else {
       diagnostic = start("TY002", path, setting.origin.key,
                          fmt::format("key `{}` stands outside of all sections", shown_name(path)));
@@ -221,13 +234,14 @@ class Binder {
     if (std::binary_search(sections.begin(), sections.end(), section)) {
       std::vector<KeyRange> ranges;
       for (const KeyInfo& key : schema_.schema().keys()) {
-        if (section_of(key.path) == section) ranges.insert(ranges.end(), key.ranges.begin(), key.ranges.end());
+        if (section_of(key.path) == section)
+          ranges.insert(ranges.end(), key.ranges.begin(), key.ranges.end());
       }
       diagnostic = start("TY003", std::string(section), place,
                          fmt::format("section `{}` {}", section, release_gap(ranges, schema_.stack())));
     } else {
-      diagnostic =
-          start("TY001", std::string(section), place, fmt::format("unknown section `{}`", shown_name(section)));
+      diagnostic = start("TY001", std::string(section), place,
+                         fmt::format("unknown section `{}`", shown_name(section)));
       if (const std::string near = schema_.nearest_section(section); !near.empty()) {
         help(diagnostic, fmt::format("did you mean `{}`?", near));
       }
@@ -273,6 +287,8 @@ class Binder {
 
 }  // namespace
 
-void bind(Config& config, const SchemaView& schema, Sink& sink) { Binder(config, schema, sink).bind_all(); }
+void bind(Config& config, const SchemaView& schema, Sink& sink) {
+  Binder(config, schema, sink).bind_all();
+}
 
 }  // namespace capstan

@@ -1,6 +1,7 @@
-// Checks the composed config against what the stack knows: unknown sections and keys (with did-you-mean and wrong-section
-// hints), keys of other releases ("removed in X, use Y", "not before X"), types, unknown enum values. Converts where the
-// framework does (an integer for a float key). Keys with a problem are listed in Config::broken.
+// Checks the composed config against what the stack knows: unknown sections and keys (with did-you-mean and
+// wrong-section hints), keys of other releases ("removed in X, use Y", "not before X"), types, unknown enum
+// values. Converts where the framework does (an integer for a float key). Keys with a problem are listed in
+// Config::broken.
 #pragma once
 
 #include "compiler/config/config.h"

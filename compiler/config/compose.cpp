@@ -67,9 +67,10 @@ class Composer {
       found = config_.settings.emplace(std::move(path), std::move(setting)).first;
     } else {
       if (layer.must_be_new) {
-        sink_.problem("SY005",
-                      fmt::format("`+{0}` adds a key that is already set; write `{0}=...` to change it", found->first),
-                      entry.key_span);
+        sink_.problem(
+            "SY005",
+            fmt::format("`+{0}` adds a key that is already set; write `{0}=...` to change it", found->first),
+            entry.key_span);
         return;
       }
       Setting& setting = found->second;
@@ -82,7 +83,8 @@ class Composer {
     Setting& setting = found->second;
     setting.value = std::move(value);
     setting.origin = origin;
-    setting.unsupported = entry.value.kind == SyntaxNode::Kind::unsupported ? entry.value.what : std::string();
+    setting.unsupported =
+        entry.value.kind == SyntaxNode::Kind::unsupported ? entry.value.what : std::string();
     collect_items(entry.value, setting.items);
   }
 
@@ -110,8 +112,8 @@ class Composer {
     for (std::size_t depth = 2; depth < path.size(); ++depth) {
       if (at->kind() != Value::Kind::table) return false;
       Value::Table& table = at->table();
-      const auto found =
-          std::find_if(table.begin(), table.end(), [&](const auto& entry) { return entry.first == path[depth]; });
+      const auto found = std::find_if(table.begin(), table.end(),
+                                      [&](const auto& entry) { return entry.first == path[depth]; });
       if (found == table.end()) return false;
       if (depth + 1 == path.size()) {
         table.erase(found);

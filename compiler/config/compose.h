@@ -1,5 +1,6 @@
-// Layers -> Config: the files named by `extends` (depth first, each before the file that names it), the checked file, environment
-// files, `--set` overrides, in this order. Later layers win key by key; lists are replaced, not joined.
+// Layers -> Config: the files named by `extends` (depth first, each before the file that names it), the
+// checked file, environment files, `--set` overrides, in this order. Later layers win key by key; lists are
+// replaced, not joined.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@
 
 namespace capstan {
 
-/// A parsed layer: a tree of sections. Readers of other formats (grammar/arguments, config/exchange) give the same.
+/// A parsed layer: a tree of sections. Readers of other formats (grammar/arguments, config/exchange) give the
+/// same.
 struct Layer {
   SyntaxNode tree;
   OriginKind kind = OriginKind::file;
@@ -24,16 +26,18 @@ struct Layer {
   Span removed_span;
 };
 
-/// Gives the text of an `extends` target; tests and the editor server read from memory. Returns nothing and a reason on failure.
+/// Gives the text of an `extends` target; tests and the editor server read from memory. Returns nothing and a
+/// reason on failure.
 struct FileReader {
   virtual ~FileReader() = default;
   virtual std::optional<std::string> read(const std::string& path, ReadFailure& failure) const = 0;
 };
 const FileReader& disk_reader();
 
-/// Reads the TOML file already in `sources` and everything it extends. Reports syntax errors, unreadable files, cycles
-/// (with the chain), nesting deeper than 16 files. Nothing on a syntax error in any layer.
-std::optional<std::vector<Layer>> load_layers(SourceId file, SourceMap& sources, const FileReader& reader, Sink& sink);
+/// Reads the TOML file already in `sources` and everything it extends. Reports syntax errors, unreadable
+/// files, cycles (with the chain), nesting deeper than 16 files. Nothing on a syntax error in any layer.
+std::optional<std::vector<Layer>> load_layers(SourceId file, SourceMap& sources, const FileReader& reader,
+                                              Sink& sink);
 
 /// Raw composition, before types are checked. Tables that are values of keys are merged key by key.
 /// Reports `+key` of a key that is set, and `~key` of one that is not.

@@ -9,9 +9,16 @@ namespace capstan {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kDtypeSynonyms = {{
-    {"torch.bfloat16", "bf16"}, {"bfloat16", "bf16"}, {"torch.float16", "fp16"}, {"float16", "fp16"},
-    {"torch.half", "fp16"},     {"half", "fp16"},     {"torch.float32", "fp32"}, {"float32", "fp32"},
-    {"torch.float", "fp32"},    {"torch.float64", "fp64"},
+    {"torch.bfloat16", "bf16"},
+    {"bfloat16", "bf16"},
+    {"torch.float16", "fp16"},
+    {"float16", "fp16"},
+    {"torch.half", "fp16"},
+    {"half", "fp16"},
+    {"torch.float32", "fp32"},
+    {"float32", "fp32"},
+    {"torch.float", "fp32"},
+    {"torch.float64", "fp64"},
 }};
 
 bool is_legal(const std::string& text, const KeySpec& spec) {
@@ -34,27 +41,37 @@ void rename_dtype(Value& value) {
   }
 }
 
-bool means_none(const std::string& text) { return text == "none" || text == "None" || text == "null"; }
+bool means_none(const std::string& text) {
+  return text == "none" || text == "None" || text == "null";
+}
 
 std::optional<Misfit> conform_element(Value& element, std::size_t index, const KeySpec& spec) {
   const TypeSet& type = spec.type;
   if (!type.list_any) {
     bool fits = false;
     switch (element.kind()) {
-      case Value::Kind::boolean: fits = type.list_boolean; break;
+      case Value::Kind::boolean:
+        fits = type.list_boolean;
+        break;
       case Value::Kind::integer:
         fits = type.list_integer || type.list_floating;
         if (fits && !type.list_integer) integer_to_float(element);
         break;
-      case Value::Kind::floating: fits = type.list_floating; break;
-      case Value::Kind::string: fits = type.list_string; break;
+      case Value::Kind::floating:
+        fits = type.list_floating;
+        break;
+      case Value::Kind::string:
+        fits = type.list_string;
+        break;
       case Value::Kind::none:
       case Value::Kind::list:
-      case Value::Kind::table: break;
+      case Value::Kind::table:
+        break;
     }
     if (!fits) return Misfit{true, element, index};
   }
-  if (element.kind() == Value::Kind::string && !is_legal(element.string(), spec)) return Misfit{false, element, index};
+  if (element.kind() == Value::Kind::string && !is_legal(element.string(), spec))
+    return Misfit{false, element, index};
   return std::nullopt;
 }
 
@@ -65,18 +82,23 @@ std::optional<Misfit> conform(Value& value, const KeySpec& spec) {
   if (type.any) return std::nullopt;
   const Misfit wrong_type{true, value, std::nullopt};
   switch (value.kind()) {
-    case Value::Kind::none: return type.none ? std::nullopt : std::optional(wrong_type);
-    case Value::Kind::boolean: return type.boolean ? std::nullopt : std::optional(wrong_type);
+    case Value::Kind::none:
+      return type.none ? std::nullopt : std::optional(wrong_type);
+    case Value::Kind::boolean:
+      return type.boolean ? std::nullopt : std::optional(wrong_type);
     case Value::Kind::integer:
       if (type.integer) return std::nullopt;
       if (!type.floating) return wrong_type;
       integer_to_float(value);
       return std::nullopt;
-    case Value::Kind::floating: return type.floating ? std::nullopt : std::optional(wrong_type);
+    case Value::Kind::floating:
+      return type.floating ? std::nullopt : std::optional(wrong_type);
     case Value::Kind::string: {
       if (type.string && type.dtype) rename_dtype(value);
-      const bool named = type.string && std::find(spec.values.begin(), spec.values.end(), value.string()) != spec.values.end();
-      const bool closed_or_no_string = !type.string || (!spec.values.empty() && !spec.values_are_open) || type.dtype;
+      const bool named = type.string && std::find(spec.values.begin(), spec.values.end(), value.string()) !=
+                                            spec.values.end();
+      const bool closed_or_no_string =
+          !type.string || (!spec.values.empty() && !spec.values_are_open) || type.dtype;
       if (type.none && !named && closed_or_no_string && means_none(value.string())) {
         value = Value();
         return std::nullopt;
@@ -92,7 +114,8 @@ std::optional<Misfit> conform(Value& value, const KeySpec& spec) {
       }
       return std::nullopt;
     }
-    case Value::Kind::table: return type.table ? std::nullopt : std::optional(wrong_type);
+    case Value::Kind::table:
+      return type.table ? std::nullopt : std::optional(wrong_type);
   }
   return wrong_type;
 }

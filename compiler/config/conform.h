@@ -12,13 +12,14 @@
 namespace capstan {
 
 struct Misfit {
-  bool wrong_type = false;  ///< else: a string that is none of the legal ones
-  Value found;              ///< the value or list element
+  bool wrong_type = false;          ///< else: a string that is none of the legal ones
+  Value found;                      ///< the value or list element
   std::optional<std::size_t> item;  ///< index of the list element
 };
 
-/// An integer becomes a float where only floats fit; "torch.bfloat16" becomes "bf16" for number types; "none" and "null"
-/// become none where none fits and no string of that name does. An integer that no double can hold stays an integer.
+/// An integer becomes a float where only floats fit; "torch.bfloat16" becomes "bf16" for number types; "none"
+/// and "null" become none where none fits and no string of that name does. An integer that no double can hold
+/// stays an integer.
 std::optional<Misfit> conform(Value& value, const KeySpec& spec);
 
 }  // namespace capstan

@@ -29,8 +29,10 @@ std::string normal_path(std::string_view path) {
     const std::string_view part = path.substr(0, slash);
     path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
     if (part.empty() || part == ".") continue;
-    if (part == ".." && !parts.empty() && parts.back() != "..") parts.pop_back();
-    else if (part != ".." || !absolute) parts.push_back(part);
+    if (part == ".." && !parts.empty() && parts.back() != "..")
+      parts.pop_back();
+    else if (part != ".." || !absolute)
+      parts.push_back(part);
   }
   std::string normal = absolute ? "/" : "";
   for (const std::string_view part : parts) {
@@ -69,7 +71,11 @@ class LayerLoader {
       tree->entries.erase(extends);
       ok = load_named(file, node);
     }
-    layers_.push_back({std::move(*tree), kind, file});
+    Layer layer;
+    layer.tree = std::move(*tree);
+    layer.kind = kind;
+    layer.source = file;
+    layers_.push_back(std::move(layer));
     chain_.pop_back();
     return ok;
   }
@@ -105,16 +111,16 @@ class LayerLoader {
 
   bool load_target(SourceId file, const SyntaxNode& name) {
     const std::string path = relative_to(sources_[file].name(), name.scalar.string());
-    const auto earlier = std::find_if(chain_.begin(), chain_.end(), [&](const Link& link) { return link.path == path; });
+    const auto earlier =
+        std::find_if(chain_.begin(), chain_.end(), [&](const Link& link) { return link.path == path; });
     if (earlier != chain_.end()) {
       report_cycle(earlier, path, name.span);
       return false;
     }
     if (chain_.size() > kMaxDepth || layers_.size() >= kMaxLayers) {
       sink_.problem("SY004",
-                    chain_.size() > kMaxDepth
-                        ? fmt::format("`extends` goes deeper than {} files", kMaxDepth)
-                        : fmt::format("more than {} files take part", kMaxLayers),
+                    chain_.size() > kMaxDepth ? fmt::format("`extends` goes deeper than {} files", kMaxDepth)
+                                              : fmt::format("more than {} files take part", kMaxLayers),
                     name.span);
       return false;
     }
@@ -147,7 +153,8 @@ const FileReader& disk_reader() {
   return reader;
 }
 
-std::optional<std::vector<Layer>> load_layers(SourceId file, SourceMap& sources, const FileReader& reader, Sink& sink) {
+std::optional<std::vector<Layer>> load_layers(SourceId file, SourceMap& sources, const FileReader& reader,
+                                              Sink& sink) {
   LayerLoader loader(sources, reader, sink);
   if (!loader.load(file, OriginKind::file)) return std::nullopt;
   return loader.take();

@@ -13,7 +13,7 @@
 namespace capstan {
 namespace {
 
-constexpr std::array<std::string_view, 9> kJobPrefixes = {"CUBLAS_", "CUDA_",  "CUDNN_",  "GLOO_",  "NCCL_",
+constexpr std::array<std::string_view, 9> kJobPrefixes = {"CUBLAS_", "CUDA_",    "CUDNN_",   "GLOO_", "NCCL_",
                                                           "NVTE_",   "NVFUSER_", "PYTORCH_", "TORCH_"};
 
 bool read_by_jobs(std::string_view name) {
@@ -44,7 +44,8 @@ std::optional<Layer> read_override_layer(SourceId source, const SourceMap& sourc
   }
   constexpr std::size_t kMaxPath = 16;
   if (parsed->path.size() > kMaxPath) {
-    sink.problem("SY005", fmt::format("the key of an override has more than {} parts", kMaxPath), parsed->key_span);
+    sink.problem("SY005", fmt::format("the key of an override has more than {} parts", kMaxPath),
+                 parsed->key_span);
     return std::nullopt;
   }
   Layer layer;
@@ -107,8 +108,10 @@ std::vector<Variable> read_process_environment(SourceId source, const SourceMap&
     const std::string_view line = text.substr(begin, end - begin);
     if (const auto equals = line.find('='); equals != std::string_view::npos) {
       const auto at = [&](std::size_t offset) { return static_cast<std::uint32_t>(begin + offset); };
-      variables.push_back({std::string(line.substr(0, equals)), {source, at(0), at(equals)},
-                           std::string(line.substr(equals + 1)), {source, at(equals + 1), at(line.size())}});
+      variables.push_back({std::string(line.substr(0, equals)),
+                           {source, at(0), at(equals)},
+                           std::string(line.substr(equals + 1)),
+                           {source, at(equals + 1), at(line.size())}});
     }
     begin = end + 1;
   }

@@ -25,8 +25,8 @@ struct Variable {
 /// A layer of section `env`; of a name that occurs twice the last one holds.
 Layer environment_layer(const std::vector<Variable>& variables, OriginKind kind, SourceId source);
 
-/// The variables of this process whose names a training job reads (NCCL_*, NVTE_*, CUDA_*, ...), sorted by name, as
-/// the text of a source: one `NAME=VALUE` a line. Values with line breaks are left out.
+/// The variables of this process whose names a training job reads (NCCL_*, NVTE_*, CUDA_*, ...), sorted by
+/// name, as the text of a source: one `NAME=VALUE` a line. Values with line breaks are left out.
 std::string process_environment_text();
 /// Splits such a text.
 std::vector<Variable> read_process_environment(SourceId source, const SourceMap& sources);

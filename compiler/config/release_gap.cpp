@@ -8,14 +8,16 @@
 namespace capstan {
 
 std::string release_gap(const std::vector<KeyRange>& ranges, const Stack& stack) {
-  // The component that comes nearest: one whose range begins later, or ended earlier, than the stack's version.
+  // The component that comes nearest: one whose range begins later, or ended earlier, than the stack's
+  // version.
   const KeyRange* later = nullptr;
   const KeyRange* ended = nullptr;
   std::vector<std::string_view> others;
   for (const KeyRange& range : ranges) {
     const Version* version = stack.version_of(range.component);
     if (version == nullptr) {
-      if (std::find(others.begin(), others.end(), range.component) == others.end()) others.push_back(range.component);
+      if (std::find(others.begin(), others.end(), range.component) == others.end())
+        others.push_back(range.component);
     } else if (range.until && *range.until <= *version) {
       if (ended == nullptr || *ended->until < *range.until) ended = &range;
     } else if (range.since && *version < *range.since) {
@@ -23,12 +25,12 @@ std::string release_gap(const std::vector<KeyRange>& ranges, const Stack& stack)
     }
   }
   if (ended != nullptr && later == nullptr) {
-    return fmt::format("was removed in {} {}; {} has {}", ended->component, to_text(*ended->until), stack.name,
-                       to_text(*stack.version_of(ended->component)));
+    return fmt::format("was removed in {} {}; {} has {}", ended->component, to_text(*ended->until),
+                       stack.name, to_text(*stack.version_of(ended->component)));
   }
   if (later != nullptr) {
-    return fmt::format("does not exist before {} {}; {} has {}", later->component, to_text(*later->since), stack.name,
-                       to_text(*stack.version_of(later->component)));
+    return fmt::format("does not exist before {} {}; {} has {}", later->component, to_text(*later->since),
+                       stack.name, to_text(*stack.version_of(later->component)));
   }
   std::string names;
   for (const std::string_view other : others) names += (names.empty() ? "" : " and ") + std::string(other);

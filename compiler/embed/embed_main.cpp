@@ -1,5 +1,5 @@
-// Writes rules/ as bytes that the program carries: `capstan_embed RULES_DIR OUTPUT_STEM` gives OUTPUT_STEM.S and, for each
-// section of bytes, OUTPUT_STEM.NAME.bin. Fails, with places, on anything malformed in rules/.
+// Writes rules/ as bytes that the program carries: `capstan_embed RULES_DIR OUTPUT_STEM` gives OUTPUT_STEM.S
+// and, for each section of bytes, OUTPUT_STEM.NAME.bin. Fails, with places, on anything malformed in rules/.
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -33,8 +33,8 @@ bool write_sections(const std::vector<Section>& sections, const std::string& ste
     const std::string path = stem + '.' + section.name + ".bin";
     if (!write_file(path, section.bytes)) return false;
     const std::string symbol = "capstan_embedded_" + section.name;
-    assembly += ".balign 16\n.global " + symbol + "\n.global " + symbol + "_end\n" + symbol + ":\n.incbin \"" + path +
-                "\"\n" + symbol + "_end:\n.byte 0\n";
+    assembly += ".balign 16\n.global " + symbol + "\n.global " + symbol + "_end\n" + symbol +
+                ":\n.incbin \"" + path + "\"\n" + symbol + "_end:\n.byte 0\n";
   }
   assembly += ".section .note.GNU-stack,\"\",%progbits\n";
   return write_file(stem + ".S", assembly);
@@ -46,10 +46,11 @@ void print_problems(const Sink& sink, const SourceMap& sources) {
     if (!diagnostic.labels.empty()) {
       const Span span = diagnostic.labels.front().span;
       const LineColumn at = sources[span.source].locate(span.begin);
-      place = sources[span.source].name() + ':' + std::to_string(at.line) + ':' + std::to_string(at.column) + ": ";
+      place = sources[span.source].name() + ':' + std::to_string(at.line) + ':' + std::to_string(at.column) +
+              ": ";
     }
-    std::fprintf(stderr, "%s%s: %s [%s]\n", place.c_str(), severity_name(diagnostic.severity), diagnostic.message.c_str(),
-                 diagnostic.code.c_str());
+    std::fprintf(stderr, "%s%s: %s [%s]\n", place.c_str(), severity_name(diagnostic.severity),
+                 diagnostic.message.c_str(), diagnostic.code.c_str());
   }
 }
 

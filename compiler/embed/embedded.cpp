@@ -23,7 +23,9 @@ std::string_view between(const char* begin, const char* end) {
 
 }  // namespace
 
-std::string_view embedded_schema() { return between(capstan_embedded_schema, capstan_embedded_schema_end); }
+std::string_view embedded_schema() {
+  return between(capstan_embedded_schema, capstan_embedded_schema_end);
+}
 
 const Schema& builtin_schema() {
   static const Schema schema = [] {

@@ -1,4 +1,5 @@
-// The bytes of rules/ that the program carries: made at build time by capstan_embed, read at start. Always of the same build.
+// The bytes of rules/ that the program carries: made at build time by capstan_embed, read at start. Always of
+// the same build.
 #pragma once
 
 #include <string_view>

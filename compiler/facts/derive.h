@@ -1,5 +1,6 @@
-// Config + stack -> Facts: every schema key of the stack with its set value or its release default, environment variables
-// (absent: none), target facts (component versions, GPU architecture), cluster facts. No rule is applied here.
+// Config + stack -> Facts: every schema key of the stack with its set value or its release default,
+// environment variables (absent: none), target facts (component versions, GPU architecture), cluster facts.
+// No rule is applied here.
 #pragma once
 
 #include "compiler/config/config.h"
@@ -8,7 +9,8 @@
 
 namespace capstan {
 
-/// `names` must hold every name that the rules read (resolve() interned them); other names are not materialised.
+/// `names` must hold every name that the rules read (resolve() interned them); other names are not
+/// materialised.
 Facts derive_facts(const Config& config, const SchemaView& schema, const FactNames& names);
 
 }  // namespace capstan

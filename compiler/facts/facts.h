@@ -1,5 +1,6 @@
 // Flat facts that rules read: each name of the fact universe with its value for one config on one stack.
-// Names are config keys ("model.x", "env.X", "target.x", "cluster.x") and what rules define ("graph.modules").
+// Names are config keys ("model.x", "env.X", "target.x", "cluster.x") and what rules define
+// ("graph.modules").
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,13 @@ class FactNames {
   std::unordered_map<std::string, FactId> ids_;
 };
 
-/// A fact's value. `unknown` is not none: nobody said it and no default exists (GPU architecture, torch version).
+/// A fact's value. `unknown` is not none: nobody said it and no default exists (GPU architecture, torch
+/// version).
 struct Fact {
   enum class State : std::uint8_t { unknown, known };
   State state = State::unknown;
-  bool set = false;            ///< a layer set it (else default, derived or assumed)
-  bool is_version = false;     ///< value is a version; `version` holds it
+  bool set = false;         ///< a layer set it (else default, derived or assumed)
+  bool is_version = false;  ///< value is a version; `version` holds it
   Value value;
   Version version;
   const Setting* setting = nullptr;  ///< the config setting it came from, or null
@@ -42,7 +44,7 @@ struct Fact {
 
 struct Facts {
   const FactNames* names = nullptr;
-  std::vector<Fact> values;    ///< by FactId
+  std::vector<Fact> values;  ///< by FactId
   const Config* config = nullptr;
   const SchemaView* schema = nullptr;
 };

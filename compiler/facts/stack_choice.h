@@ -1,5 +1,6 @@
-// Which software stack a config is meant for: `--target`, `[target]`, component overrides, or inference from the dialect
-// (native `cuda_graph_scope` means the last release where it is native; `cuda_graph_modules` the newest).
+// Which software stack a config is meant for: `--target`, `[target]`, component overrides, or inference from
+// the dialect (native `cuda_graph_scope` means the last release where it is native; `cuda_graph_modules` the
+// newest).
 #pragma once
 
 #include <optional>
@@ -13,14 +14,14 @@ namespace capstan {
 
 struct StackChoice {
   Stack stack;
-  bool assumed = false;      ///< inferred, not stated
-  std::string reason;        ///< one clause, for the report
-  Span place;                ///< where it was stated, if anywhere
+  bool assumed = false;  ///< inferred, not stated
+  std::string reason;    ///< one clause, for the report
+  Span place;            ///< where it was stated, if anywhere
 };
 
 /// Nothing when the stated stack or a component version is unknown (reported).
 /// `target_option` is the value of `--target` (a stack name), empty if absent.
-std::optional<StackChoice> choose_stack(const Config& config, const Schema& schema, const std::string& target_option,
-                                        Sink& sink);
+std::optional<StackChoice> choose_stack(const Config& config, const Schema& schema,
+                                        const std::string& target_option, Sink& sink);
 
 }  // namespace capstan

@@ -6,7 +6,8 @@
 namespace capstan {
 namespace {
 
-/// Edits (insert, delete, replace, swap of neighbours) from a to b; `limit + 1` when more than `limit` are needed.
+/// Edits (insert, delete, replace, swap of neighbours) from a to b; `limit + 1` when more than `limit` are
+/// needed.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
   const std::size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
   if (difference > limit) return limit + 1;

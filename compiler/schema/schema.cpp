@@ -18,7 +18,8 @@ bool contains(const KeyRange& range, const Version& version) {
   return (!range.since || *range.since <= version) && (!range.until || version < *range.until);
 }
 
-/// Which of two components speaks for a key that both have: Capstan's own sections, then the front-end, then the rest.
+/// Which of two components speaks for a key that both have: Capstan's own sections, then the front-end, then
+/// the rest.
 int precedence(std::string_view component) {
   if (component == "capstan") return 0;
   if (component == "megatron-bridge" || component == "megatron-lm") return 1;
@@ -53,7 +54,9 @@ const Version* Stack::version_of(std::string_view component) const {
   return nullptr;
 }
 
-std::string_view section_of(std::string_view path) { return path.substr(0, path.find('.')); }
+std::string_view section_of(std::string_view path) {
+  return path.substr(0, path.find('.'));
+}
 
 void Schema::finish() {
   std::sort(keys_.begin(), keys_.end(), [](const KeyInfo& a, const KeyInfo& b) { return a.path < b.path; });
@@ -64,7 +67,8 @@ void Schema::finish() {
     if (sections_.empty() || sections_.back() != section) sections_.emplace_back(section);
     for (const KeyRange& range : key.ranges) {
       if (components_.back() != range.component) components_.push_back(range.component);
-      if (range.spec.type.version && section == "target") components_.push_back(key.path.substr(section.size() + 1));
+      if (range.spec.type.version && section == "target")
+        components_.push_back(key.path.substr(section.size() + 1));
     }
   }
   for (const Stack& stack : stacks_) {
@@ -75,8 +79,9 @@ void Schema::finish() {
 }
 
 const KeyInfo* Schema::find(std::string_view path) const {
-  const auto found = std::lower_bound(keys_.begin(), keys_.end(), path,
-                                      [](const KeyInfo& key, std::string_view wanted) { return key.path < wanted; });
+  const auto found =
+      std::lower_bound(keys_.begin(), keys_.end(), path,
+                       [](const KeyInfo& key, std::string_view wanted) { return key.path < wanted; });
   return found != keys_.end() && found->path == path ? &*found : nullptr;
 }
 
@@ -149,8 +154,10 @@ std::string SchemaView::nearest_key(std::string_view path) const {
     const std::string& known = schema_->keys()[index].path;
     const std::string_view known_section = section_of(known);
     const std::string_view known_name = std::string_view(known).substr(known_section.size() + 1);
-    if (known_section == section) same_section.emplace_back(known_name);
-    else if (known_name == name && elsewhere.empty()) elsewhere = known;
+    if (known_section == section)
+      same_section.emplace_back(known_name);
+    else if (known_name == name && elsewhere.empty())
+      elsewhere = known;
   }
   if (!elsewhere.empty()) return elsewhere;
   const std::string found = nearest(name, same_section);

@@ -37,11 +37,20 @@ class Writer {
   void value(const Value& value) {
     number(static_cast<std::uint64_t>(value.kind()));
     switch (value.kind()) {
-      case Value::Kind::none: break;
-      case Value::Kind::boolean: number(value.boolean()); break;
-      case Value::Kind::integer: signed_number(value.integer()); break;
-      case Value::Kind::floating: number(std::bit_cast<std::uint64_t>(value.floating())); break;
-      case Value::Kind::string: text(value.string()); break;
+      case Value::Kind::none:
+        break;
+      case Value::Kind::boolean:
+        number(value.boolean());
+        break;
+      case Value::Kind::integer:
+        signed_number(value.integer());
+        break;
+      case Value::Kind::floating:
+        number(std::bit_cast<std::uint64_t>(value.floating()));
+        break;
+      case Value::Kind::string:
+        text(value.string());
+        break;
       case Value::Kind::list:
         number(value.list().size());
         for (const Value& item : value.list()) this->value(item);
@@ -108,11 +117,16 @@ class Reader {
     if (depth > kMaxValueDepth) ok_ = false;
     if (!ok_) return {};
     switch (number()) {
-      case 0: return {};
-      case 1: return Value(number() != 0);
-      case 2: return Value(signed_number());
-      case 3: return Value(std::bit_cast<double>(number()));
-      case 4: return Value(text());
+      case 0:
+        return {};
+      case 1:
+        return Value(number() != 0);
+      case 2:
+        return Value(signed_number());
+      case 3:
+        return Value(std::bit_cast<double>(number()));
+      case 4:
+        return Value(text());
       case 5: {
         Value::List list(count());
         for (Value& item : list) item = value(depth + 1);
@@ -126,7 +140,9 @@ class Reader {
         }
         return Value(std::move(table));
       }
-      default: ok_ = false; return {};
+      default:
+        ok_ = false;
+        return {};
     }
   }
   bool complete() const { return ok_ && rest_.empty(); }

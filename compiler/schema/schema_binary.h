@@ -1,5 +1,5 @@
-// Compact byte form of a Schema, so that the program starts without parsing TOML. Made at build time, read at start;
-// reader and writer are always of the same build.
+// Compact byte form of a Schema, so that the program starts without parsing TOML. Made at build time, read at
+// start; reader and writer are always of the same build.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,8 @@ class FieldReader {
   std::string text(std::string_view name) {
     const SyntaxNode* node = take(name);
     if (node == nullptr) return {};
-    if (node->kind == SyntaxNode::Kind::scalar && node->scalar.kind() == Value::Kind::string) return node->scalar.string();
+    if (node->kind == SyntaxNode::Kind::scalar && node->scalar.kind() == Value::Kind::string)
+      return node->scalar.string();
     wrong(*node, name, "a string");
     return {};
   }
@@ -116,8 +117,9 @@ std::optional<KeyRange> read_range(const SyntaxNode& node, const std::string& pa
     return refuse(fmt::format("a range of `{}` is empty: `until` is not after `since`", path));
   }
   const int stated = (default_value != nullptr) + default_none + !spec.default_text.empty() + required;
-  if (stated != 1) {
-    return refuse(fmt::format("a range of `{}` needs exactly one of default, default_none, default_text, required", path));
+  if (stated > 1) {
+    return refuse(fmt::format(
+        "a range of `{}` has more than one of default, default_none, default_text, required", path));
   }
   if (default_value != nullptr) spec.default_value = to_value(*default_value);
   spec.has_default = default_value != nullptr || default_none;
@@ -164,7 +166,8 @@ void read_key(const std::string& section, const SyntaxEntry& entry, Schema& sche
     if (!range) continue;
     for (const KeyRange& other : key.ranges) {
       if (overlap(*range, other)) {
-        sink.problem(kMalformed, fmt::format("two ranges of `{}` overlap for {}", key.path, range->component), item.span);
+        sink.problem(kMalformed, fmt::format("two ranges of `{}` overlap for {}", key.path, range->component),
+                     item.span);
       }
     }
     key.ranges.push_back(std::move(*range));
@@ -185,7 +188,8 @@ void read_stack(const SyntaxEntry& entry, Schema& schema, Sink& sink) {
   const SyntaxNode* components = fields.take("components");
   fields.refuse_unknown();
   if (stack.frontend != "bridge" && stack.frontend != "megatron-lm" && stack.frontend != "core") {
-    sink.problem(kMalformed, fmt::format("stack `{}` needs a `frontend`: bridge, megatron-lm or core", entry.key),
+    sink.problem(kMalformed,
+                 fmt::format("stack `{}` needs a `frontend`: bridge, megatron-lm or core", entry.key),
                  entry.key_span);
     return;
   }
@@ -195,7 +199,8 @@ void read_stack(const SyntaxEntry& entry, Schema& schema, Sink& sink) {
   }
   FieldReader versions(*components, fmt::format("stack `{}`", entry.key), sink);
   for (const SyntaxEntry& component : components->entries) {
-    if (const auto version = versions.version(component.key)) stack.components.emplace_back(component.key, *version);
+    if (const auto version = versions.version(component.key))
+      stack.components.emplace_back(component.key, *version);
   }
   std::sort(stack.components.begin(), stack.components.end());
   schema.stacks_.push_back(std::move(stack));
@@ -232,7 +237,8 @@ Schema load_schema(const std::vector<SchemaText>& texts, SourceMap& sources, Sin
   schema.finish();
   for (const KeyInfo& key : schema.keys()) {
     if (!key.renamed_to.empty() && schema.find(key.renamed_to) == nullptr) {
-      sink.problem(kMalformed, fmt::format("`{}` was renamed to `{}`, which is no key", key.path, key.renamed_to), {});
+      sink.problem(kMalformed,
+                   fmt::format("`{}` was renamed to `{}`, which is no key", key.path, key.renamed_to), {});
     }
   }
   return schema;
@@ -253,8 +259,10 @@ std::vector<SchemaText> read_schema_folder(const std::string& folder, Sink& sink
   for (const std::string& path : paths) {
     ReadFailure failure;
     std::optional<std::string> text = read_text_file(path, failure);
-    if (text) texts.push_back({path, std::move(*text)});
-    else sink.problem("SY002", fmt::format("cannot read `{}`: {}", path, failure.reason), {});
+    if (text)
+      texts.push_back({path, std::move(*text)});
+    else
+      sink.problem("SY002", fmt::format("cannot read `{}`: {}", path, failure.reason), {});
   }
   return texts;
 }

@@ -1,5 +1,5 @@
-// rules/keys/<section>.toml and rules/stacks.toml -> Schema. Used at build time for the embedded data, and by tests.
-// Every problem is reported with its place in the file; what is sound is loaded all the same.
+// rules/keys/<section>.toml and rules/stacks.toml -> Schema. Used at build time for the embedded data, and by
+// tests. Every problem is reported with its place in the file; what is sound is loaded all the same.
 // docs/key-files.md describes the format.
 #pragma once
 

@@ -47,17 +47,28 @@ bool add_alternative(std::string_view text, TypeSet& type) {
     type.none = true;
     text = trim(text.substr(0, text.size() - 1));
   }
-  if (text == "none") type.none = true;
-  else if (text == "bool") type.boolean = true;
-  else if (text == "int") type.integer = true;
-  else if (text == "float") type.floating = true;
-  else if (text == "str") type.string = true;
-  else if (text == "dtype") type.string = type.dtype = true;
-  else if (text == "callable") type.string = type.callable = true;
-  else if (text == "version") type.string = type.version = true;
-  else if (text == "dict") type.table = true;
-  else if (text == "any") type.any = true;
-  else if (text == "list") type.list = type.list_any = true;
+  if (text == "none")
+    type.none = true;
+  else if (text == "bool")
+    type.boolean = true;
+  else if (text == "int")
+    type.integer = true;
+  else if (text == "float")
+    type.floating = true;
+  else if (text == "str")
+    type.string = true;
+  else if (text == "dtype")
+    type.string = type.dtype = true;
+  else if (text == "callable")
+    type.string = type.callable = true;
+  else if (text == "version")
+    type.string = type.version = true;
+  else if (text == "dict")
+    type.table = true;
+  else if (text == "any")
+    type.any = true;
+  else if (text == "list")
+    type.list = type.list_any = true;
   else if (text.starts_with("list<") && text.ends_with('>')) {
     type.list = true;
     return add_element_type(text.substr(5, text.size() - 6), type);

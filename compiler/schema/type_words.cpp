@@ -20,14 +20,18 @@ std::string type_words(const TypeSet& type) {
   if (type.any) return "any value";
   std::vector<std::string> words;
   if (type.boolean) words.push_back("a boolean");
-  if (type.floating) words.push_back("a number");
-  else if (type.integer) words.push_back("an integer");
+  if (type.floating)
+    words.push_back("a number");
+  else if (type.integer)
+    words.push_back("an integer");
   if (type.string) words.push_back(type.version ? "a version such as \"2.10\"" : "a string");
   if (type.list) {
     std::vector<std::string> elements;
     if (type.list_boolean) elements.push_back("booleans");
-    if (type.list_floating) elements.push_back("numbers");
-    else if (type.list_integer) elements.push_back("integers");
+    if (type.list_floating)
+      elements.push_back("numbers");
+    else if (type.list_integer)
+      elements.push_back("integers");
     if (type.list_string) elements.push_back("strings");
     words.push_back(type.list_any || elements.empty() ? "a list" : "a list of " + join(elements));
   }

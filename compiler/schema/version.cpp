@@ -5,7 +5,9 @@
 namespace capstan {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool take_number(std::string_view text, std::size_t& at, std::int32_t& number) {
   const std::size_t start = at;
@@ -52,11 +54,16 @@ std::optional<Version> parse_version(std::string_view text) {
 std::string to_text(const Version& version) {
   std::string text = fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
   switch (version.stage) {
-    case -4: return text + fmt::format(".dev{}", version.stage_number);
-    case -3: return text + fmt::format("a{}", version.stage_number);
-    case -2: return text + fmt::format("b{}", version.stage_number);
-    case -1: return text + fmt::format("rc{}", version.stage_number);
-    default: return text;
+    case -4:
+      return text + fmt::format(".dev{}", version.stage_number);
+    case -3:
+      return text + fmt::format("a{}", version.stage_number);
+    case -2:
+      return text + fmt::format("b{}", version.stage_number);
+    case -1:
+      return text + fmt::format("rc{}", version.stage_number);
+    default:
+      return text;
   }
 }
 

@@ -17,8 +17,8 @@ struct Version {
   friend auto operator<=>(const Version&, const Version&) = default;
 };
 
-/// Accepts "2", "2.10", "0.16.0rc0", "2.9.0a0", "0.20.0.dev0", "2.6.0dev0", a leading "v", a trailing "+local" (ignored).
-/// Parts above 9999 are refused.
+/// Accepts "2", "2.10", "0.16.0rc0", "2.9.0a0", "0.20.0.dev0", "2.6.0dev0", a leading "v", a trailing
+/// "+local" (ignored). Parts above 9999 are refused.
 std::optional<Version> parse_version(std::string_view text);
 std::string to_text(const Version& version);
 /// Order-preserving number of a version, for the solver: less in version order is less in number.
