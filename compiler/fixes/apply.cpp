@@ -1,15 +1,8 @@
 #include "compiler/fixes/apply.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 
 namespace capstan {
 namespace {
@@ -144,58 +137,6 @@ std::string unified_diff(const std::string& name, std::string_view before, std::
     i = last;
   }
   return out;
-}
-
-bool replace_file(const std::string& path, std::string_view text, std::string& reason) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  const std::string target = real ? std::string(real.get()) : path;
-  const std::size_t slash = target.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
-  std::string temporary = fmt::format("{}/.{}.capstan-XXXXXX", folder,
-                                      slash == std::string::npos ? target : target.substr(slash + 1));
-  const int file = ::mkstemp(temporary.data());
-  if (file < 0) {
-    reason = std::strerror(errno);
-    return false;
-  }
-  const auto fail = [&]() {
-    reason = std::strerror(errno);
-    ::close(file);
-    ::unlink(temporary.c_str());
-    return false;
-  };
-  struct stat status {};
-  if (::stat(target.c_str(), &status) == 0) {
-    if (::fchmod(file, status.st_mode & 07777) != 0) return fail();
-  } else if (::fchmod(file, 0644) != 0) {
-    return fail();
-  }
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count = ::write(file, text.data() + written, text.size() - written);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      return fail();
-    }
-    written += static_cast<std::size_t>(count);
-  }
-  if (::fsync(file) != 0) return fail();
-  if (::close(file) != 0) {
-    reason = std::strerror(errno);
-    ::unlink(temporary.c_str());
-    return false;
-  }
-  if (::rename(temporary.c_str(), target.c_str()) != 0) {
-    reason = std::strerror(errno);
-    ::unlink(temporary.c_str());
-    return false;
-  }
-  // The rename itself must survive a crash too; a file system that cannot flush folders is no reason to fail.
-  if (const int handle = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY); handle >= 0) {
-    ::fsync(handle);
-    ::close(handle);
-  }
-  return true;
 }
 
 }  // namespace capstan

@@ -1,4 +1,5 @@
-// Edits -> new text, a unified diff, and a file that is replaced as a whole or not at all.
+// Edits of one source -> its new text, and a unified diff of two texts. Files are written by grammar/source/replace_file.h,
+// as a whole or not at all.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,5 @@ std::optional<std::string> apply_edits(std::string_view text, std::vector<Edit> 
 
 /// Unified diff with three lines of context; empty when the texts are equal.
 std::string unified_diff(const std::string& name, std::string_view before, std::string_view after);
-
-/// Writes through a temporary file beside `path` (same permissions), flushes it to the disk and renames it
-/// over `path` (over its target, for a symbolic link). On failure `path` is untouched, nothing stays behind
-/// and `reason` says why.
-bool replace_file(const std::string& path, std::string_view text, std::string& reason);
 
 }  // namespace capstan

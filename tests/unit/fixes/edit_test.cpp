@@ -1,0 +1,233 @@
+#include "compiler/fixes/edit.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/fixes/apply.h"
+#include "grammar/toml/toml_document.h"
+
+namespace capstan {
+namespace {
+
+struct Fixture {
+  SourceMap sources;
+  Config config;
+
+  explicit Fixture(const std::string& text) { layer(text, OriginKind::file); }
+
+  void layer(const std::string& text, OriginKind kind) {
+    const SourceId source =
+        sources.add("config" + std::to_string(sources.size()) + ".toml", text, SourceKind::file);
+    SyntaxProblem problem;
+    const auto tree = parse_toml(source, sources, problem);
+    ASSERT_TRUE(tree) << problem.message;
+    config.files.push_back(source);
+    flatten(*tree, "", kind);
+  }
+
+  void flatten(const SyntaxNode& table, const std::string& prefix, OriginKind kind) {
+    for (const SyntaxEntry& entry : table.entries) {
+      const std::string path = prefix + entry.key;
+      if (entry.value.kind == SyntaxNode::Kind::table) {
+        flatten(entry.value, path + ".", kind);
+        continue;
+      }
+      Setting setting;
+      setting.path = path;
+      setting.value = to_value(entry.value);
+      setting.origin = {kind, entry.key_span, entry.value.span};
+      for (const SyntaxNode& item : entry.value.items) setting.items.push_back(item.span);
+      if (const Setting* old = config.find(path)) setting.history.push_back(old->origin);
+      config.settings[path] = setting;
+    }
+  }
+
+  std::string after(const std::vector<KeyChange>& changes, std::size_t source = 0) {
+    const EditPlan plan = plan_edits(changes, config, sources);
+    std::vector<Edit> edits;
+    for (const Edit& edit : plan.edits) {
+      if (edit.span.source == source) edits.push_back(edit);
+    }
+    const auto text = apply_edits(sources[static_cast<SourceId>(source)].bytes(), edits);
+    return text.value_or("OVERLAP");
+  }
+};
+
+KeyChange set(std::string path, Value value) {
+  return {KeyChange::Kind::set, std::move(path), std::move(value), {}};
+}
+KeyChange unset(std::string path) {
+  return {KeyChange::Kind::unset, std::move(path), {}, {}};
+}
+KeyChange add(std::string path, Value value) {
+  return {KeyChange::Kind::add, std::move(path), std::move(value), {}};
+}
+KeyChange take(std::string path, Value value) {
+  return {KeyChange::Kind::remove, std::move(path), std::move(value), {}};
+}
+
+const char* const kText =
+    "# top\n"
+    "[model]  # the model\n"
+    "impl = 'local'   # keep me\n"
+    "scope = [\"attn\", \"moe\", \"moe_router\"]\n"
+    "layers = 12\n"
+    "\n"
+    "[rng]\n"
+    "  tracker = true\n";
+
+TEST(Edit, ReplacesAValueAndKeepsQuotesAndComments) {
+  EXPECT_EQ(Fixture(kText).after({set("model.impl", "none")}),
+            "# top\n[model]  # the model\nimpl = 'none'   # keep me\nscope = [\"attn\", \"moe\", "
+            "\"moe_router\"]\nlayers = 12\n\n[rng]\n  "
+            "tracker = true\n");
+}
+
+TEST(Edit, SettingTheSameValueDoesNothing) {
+  EXPECT_TRUE(
+      plan_edits({set("model.layers", 12)}, Fixture(kText).config, Fixture(kText).sources).edits.empty());
+}
+
+TEST(Edit, RemovesListElementsAtEachPlace) {
+  EXPECT_NE(Fixture(kText).after({take("model.scope", "attn")}).find("scope = [\"moe\", \"moe_router\"]\n"),
+            std::string::npos);
+  EXPECT_NE(Fixture(kText).after({take("model.scope", "moe")}).find("scope = [\"attn\", \"moe_router\"]\n"),
+            std::string::npos);
+  EXPECT_NE(Fixture(kText).after({take("model.scope", "moe_router")}).find("scope = [\"attn\", \"moe\"]\n"),
+            std::string::npos);
+  EXPECT_NE(Fixture(kText)
+                .after({take("model.scope", "moe"), take("model.scope", "moe_router")})
+                .find("scope = [\"attn\"]\n"),
+            std::string::npos);
+  EXPECT_NE(Fixture(kText)
+                .after({take("model.scope", "attn"), take("model.scope", "moe_router")})
+                .find("scope = [\"moe\"]\n"),
+            std::string::npos);
+  EXPECT_NE(
+      Fixture(kText)
+          .after({take("model.scope", "attn"), take("model.scope", "moe"), take("model.scope", "moe_router")})
+          .find("scope = []\n"),
+      std::string::npos);
+}
+
+TEST(Edit, AddsListElementsOnceAndInTheListsQuotes) {
+  EXPECT_NE(Fixture("[m]\ns = ['a']\n").after({add("m.s", "b"), add("m.s", "b")}).find("s = ['a', 'b']\n"),
+            std::string::npos);
+  EXPECT_NE(Fixture("[m]\ns = []\n").after({add("m.s", "b")}).find("s = [\"b\"]\n"), std::string::npos);
+  EXPECT_NE(Fixture("[m]\ns = [\"a\",]\n").after({add("m.s", "b")}).find("s = [\"a\", \"b\",]\n"),
+            std::string::npos);
+  EXPECT_EQ(Fixture("[m]\ns = 'a'\n").after({add("m.s", "b")}), "[m]\ns = 'a,b'\n");
+  EXPECT_EQ(Fixture("[m]\nt = 1\n").after({add("m.s", "b")}), "[m]\nt = 1\ns = [\"b\"]\n");
+}
+
+TEST(Edit, SwapsAnElement) {
+  EXPECT_EQ(Fixture("[m]\ns = [\"a\", \"b\"]\n").after({take("m.s", "b"), add("m.s", "c")}),
+            "[m]\ns = [\"a\", \"c\"]\n");
+}
+
+TEST(Edit, MultiLineListsKeepTheirLayout) {
+  const std::string text = "[m]\ns = [\n  \"a\",  # one\n  \"b\",  # two\n  \"c\"   # three\n]\nx = 1\n";
+  EXPECT_EQ(Fixture(text).after({take("m.s", "b")}),
+            "[m]\ns = [\n  \"a\",  # one\n  \"c\"   # three\n]\nx = 1\n");
+  EXPECT_EQ(Fixture(text).after({take("m.s", "c")}),
+            "[m]\ns = [\n  \"a\",  # one\n  \"b\",  # two\n]\nx = 1\n");
+  EXPECT_EQ(Fixture(text).after({add("m.s", "d")}),
+            "[m]\ns = [\n  \"a\",  # one\n  \"b\",  # two\n  \"c\",   # three\n  \"d\"\n]\nx = 1\n");
+  EXPECT_EQ(Fixture("[m]\ns = [\n  \"a\",\n]\n").after({add("m.s", "d")}),
+            "[m]\ns = [\n  \"a\",\n  \"d\",\n]\n");
+}
+
+TEST(Edit, RemovesAKeyWithItsLine) {
+  EXPECT_EQ(Fixture(kText).after({unset("model.impl")}),
+            "# top\n[model]  # the model\nscope = [\"attn\", \"moe\", \"moe_router\"]\nlayers = "
+            "12\n\n[rng]\n  tracker = true\n");
+  EXPECT_EQ(Fixture("[m]\ns = [\n 1,\n 2,\n]\nx = 1\n").after({unset("m.s")}), "[m]\nx = 1\n");
+}
+
+TEST(Edit, InsertsIntoTheRightTable) {
+  EXPECT_EQ(Fixture(kText).after({set("model.te", true)}),
+            "# top\n[model]  # the model\nimpl = 'local'   # keep me\nscope = [\"attn\", \"moe\", "
+            "\"moe_router\"]\nlayers = 12\nte = "
+            "true\n\n[rng]\n  tracker = true\n");
+  EXPECT_EQ(Fixture(kText).after({set("rng.seed", 3)}), std::string(kText) + "  seed = 3\n");
+  EXPECT_EQ(Fixture(kText).after({set("ddp.check", false)}), std::string(kText) + "\n[ddp]\ncheck = false\n");
+  EXPECT_EQ(Fixture("").after({set("ddp.check", false)}), "[ddp]\ncheck = false\n");
+  EXPECT_EQ(Fixture("[a]\nx = 1").after({set("a.y", 2)}), "[a]\nx = 1\ny = 2");
+  EXPECT_EQ(Fixture("[a]\n[b]\n").after({set("a.y", 2)}), "[a]\ny = 2\n[b]\n");
+}
+
+TEST(Edit, SeveralInsertionsShareOneTable) {
+  EXPECT_EQ(Fixture("[a]\nx = 1\n").after({set("c.p", 1), set("c.q", 2), set("a.y", 2)}),
+            "[a]\nx = 1\ny = 2\n\n[c]\np = 1\nq = 2\n");
+}
+
+TEST(Edit, DottedKeysAndInlineTables) {
+  EXPECT_EQ(Fixture("model.impl = 'local'\nrng.seed = 1\n").after({set("model.te", true)}),
+            "model.impl = 'local'\nmodel.te = true\nrng.seed = 1\n");
+  EXPECT_EQ(Fixture("model = { impl = 'local', te = true }\n").after({set("model.x", 1)}),
+            "model = { impl = 'local', te = true, x = 1 }\n");
+  EXPECT_EQ(Fixture("model = { impl = 'local', te = true }\n").after({unset("model.impl")}),
+            "model = { te = true }\n");
+  EXPECT_EQ(Fixture("model = { impl = 'local', te = true }\n").after({unset("model.te")}),
+            "model = { impl = 'local' }\n");
+}
+
+TEST(Edit, KeepsWindowsLineEndings) {
+  EXPECT_EQ(Fixture("[a]\r\nx = 1\r\n").after({set("a.y", 2), set("b.z", 3)}),
+            "[a]\r\nx = 1\r\ny = 2\r\n\r\n[b]\r\nz = 3\r\n");
+}
+
+TEST(Edit, ValuesOfAnExtendedFileAreEditedThere) {
+  Fixture fixture("[m]\nx = 1\n");
+  fixture.config.settings.at("m.x").origin.kind = OriginKind::extended_file;
+  fixture.layer("[m]\ny = 2\n", OriginKind::file);
+  EXPECT_EQ(fixture.after({set("m.x", 5)}, 0), "[m]\nx = 5\n");
+  EXPECT_EQ(fixture.after({set("m.z", 5)}, 1), "[m]\ny = 2\nz = 5\n");
+}
+
+TEST(Edit, UnsetReachesEveryLayer) {
+  Fixture fixture("[m]\nx = 1\ny = 1\n");
+  fixture.layer("[m]\nx = 2\n", OriginKind::file);
+  EXPECT_EQ(fixture.after({unset("m.x")}, 0), "[m]\ny = 1\n");
+  EXPECT_EQ(fixture.after({unset("m.x")}, 1), "[m]\n");
+}
+
+TEST(Edit, SaysInWordsWhatNoFileHolds) {
+  Fixture fixture("[m]\nx = 1\n");
+  Setting setting;
+  setting.path = "m.y";
+  setting.value = Value(true);
+  setting.origin.kind = OriginKind::override_argument;
+  fixture.config.settings["m.y"] = setting;
+  setting.path = "env.NCCL_GRAPH_REGISTER";
+  setting.value = Value("1");
+  setting.origin.kind = OriginKind::environment;
+  fixture.config.settings[setting.path] = setting;
+  const EditPlan plan = plan_edits({set("m.y", false), set("env.NCCL_GRAPH_REGISTER", "0"), set("m.x", 2)},
+                                   fixture.config, fixture.sources);
+  EXPECT_EQ(plan.by_hand, (std::vector<std::string>{"pass `m.y=false` to `--set`",
+                                                    "set `NCCL_GRAPH_REGISTER=0` in the environment"}));
+  EXPECT_EQ(plan.edits.size(), 1u);
+  EXPECT_FALSE(plan.complete());
+}
+
+TEST(Edit, RenamesInPlace) {
+  EXPECT_EQ(
+      Fixture("[m]\nscope = [\"a\"]  # why\n").after({{KeyChange::Kind::rename, "m.scope", {}, "m.modules"}}),
+      "[m]\nmodules = [\"a\"]  # why\n");
+}
+
+TEST(Apply, RefusesOverlapsAndOutside) {
+  EXPECT_FALSE(apply_edits("abcdef", {{{0, 0, 3}, "x"}, {{0, 2, 4}, "y"}}));
+  EXPECT_FALSE(apply_edits("abc", {{{0, 2, 9}, "x"}}));
+  EXPECT_EQ(apply_edits("abc", {{{0, 1, 2}, "X"}, {{0, 1, 2}, "X"}}), "aXc");
+}
+
+TEST(Apply, DiffHasContextAndCounts) {
+  EXPECT_EQ(unified_diff("f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nX\n6\n7\n8\n9\n"),
+            "--- f\n+++ f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+X\n 6\n 7\n 8\n");
+  EXPECT_EQ(unified_diff("f", "a\n", "a\n"), "");
+  EXPECT_EQ(unified_diff("f", "a\n", "a\nb\n"), "--- f\n+++ f\n@@ -1,1 +1,2 @@\n a\n+b\n");
+}
+
+}  // namespace
+}  // namespace capstan
