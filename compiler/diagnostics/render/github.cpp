@@ -1,6 +1,7 @@
 // Workflow commands of GitHub Actions (`::error file=...::message`), which show as annotations at the line.
 #include <fmt/format.h>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
 
@@ -10,7 +11,7 @@ namespace {
 /// GitHub's escaping: `%`, CR and LF everywhere, `:` and `,` in properties too.
 std::string escaped(std::string_view text, bool property) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : safe_text(text, true)) {
     if (c == '%')
       out += "%25";
     else if (c == '\r')
