@@ -1,5 +1,6 @@
-// Compact byte form of parsed rule files, so that the program starts without parsing rule text. Made at build time from
-// rules/, read at start. Not a file format for users: reader and writer are always of the same build.
+// Compact byte form of parsed rule files, so that the program starts without parsing rule text. Made at build
+// time from rules/, read at start. Not a file format for users: reader and writer are always of the same
+// build.
 #pragma once
 
 #include <optional>
