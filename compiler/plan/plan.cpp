@@ -6,28 +6,44 @@ namespace capstan::plan {
 
 std::uint64_t size_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return 4;
-    case DType::f64: return 8;
-    case DType::bf16: return 2;
-    case DType::f16: return 2;
-    case DType::i32: return 4;
-    case DType::i64: return 8;
-    case DType::u8: return 1;
-    case DType::u64: return 8;
+    case DType::f32:
+      return 4;
+    case DType::f64:
+      return 8;
+    case DType::bf16:
+      return 2;
+    case DType::f16:
+      return 2;
+    case DType::i32:
+      return 4;
+    case DType::i64:
+      return 8;
+    case DType::u8:
+      return 1;
+    case DType::u64:
+      return 8;
   }
   return 0;
 }
 
 const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::i32: return "i32";
-    case DType::i64: return "i64";
-    case DType::u8: return "u8";
-    case DType::u64: return "u64";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
+    case DType::u64:
+      return "u64";
   }
   return "?";
 }
@@ -35,7 +51,8 @@ const char* dtype_name(DType dtype) {
 const char* op_kind_name(OpKind kind) {
   switch (kind) {
 #define CAPSTAN_OP(name) \
-  case OpKind::name: return #name;
+  case OpKind::name:     \
+    return #name;
 #include "compiler/plan/op_kinds.def"
 #undef CAPSTAN_OP
   }
@@ -44,40 +61,59 @@ const char* op_kind_name(OpKind kind) {
 
 const char* role_name(Role role) {
   switch (role) {
-    case Role::parameter: return "parameter";
-    case Role::master: return "master";
-    case Role::gradient: return "gradient";
-    case Role::moment1: return "moment1";
-    case Role::moment2: return "moment2";
-    case Role::input: return "input";
-    case Role::scalar: return "scalar";
-    case Role::activation: return "activation";
-    case Role::workspace: return "workspace";
+    case Role::parameter:
+      return "parameter";
+    case Role::master:
+      return "master";
+    case Role::gradient:
+      return "gradient";
+    case Role::moment1:
+      return "moment1";
+    case Role::moment2:
+      return "moment2";
+    case Role::input:
+      return "input";
+    case Role::scalar:
+      return "scalar";
+    case Role::activation:
+      return "activation";
+    case Role::workspace:
+      return "workspace";
   }
   return "?";
 }
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::forward: return "forward";
-    case Phase::recompute: return "recompute";
-    case Phase::backward: return "backward";
-    case Phase::optimizer: return "optimizer";
-    case Phase::bookkeeping: return "bookkeeping";
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      return "optimizer";
+    case Phase::bookkeeping:
+      return "bookkeeping";
   }
   return "?";
 }
 
 const char* stage_name(Stage stage) {
   switch (stage) {
-    case Stage::step_begin: return "step_begin";
-    case Stage::micro_batch: return "micro_batch";
-    case Stage::step_end: return "step_end";
+    case Stage::step_begin:
+      return "step_begin";
+    case Stage::micro_batch:
+      return "micro_batch";
+    case Stage::step_end:
+      return "step_end";
   }
   return "?";
 }
 
-const char* segment_mode_name(SegmentMode mode) { return mode == SegmentMode::eager ? "eager" : "graph"; }
+const char* segment_mode_name(SegmentMode mode) {
+  return mode == SegmentMode::eager ? "eager" : "graph";
+}
 
 std::int64_t Buffer::elements() const {
   std::int64_t count = 1;
@@ -85,7 +121,9 @@ std::int64_t Buffer::elements() const {
   return count;
 }
 
-std::uint64_t Buffer::bytes() const { return static_cast<std::uint64_t>(elements()) * size_of(dtype); }
+std::uint64_t Buffer::bytes() const {
+  return static_cast<std::uint64_t>(elements()) * size_of(dtype);
+}
 
 const AttributeValue* Op::find(std::string_view name) const {
   for (const auto& [key_name, value] : attributes) {
@@ -107,10 +145,18 @@ const T& get_attribute(const Op& op, std::string_view name) {
 
 }  // namespace
 
-std::int64_t Op::integer(std::string_view name) const { return get_attribute<std::int64_t>(*this, name); }
-double Op::floating(std::string_view name) const { return get_attribute<double>(*this, name); }
-bool Op::boolean(std::string_view name) const { return get_attribute<bool>(*this, name); }
-const std::string& Op::text(std::string_view name) const { return get_attribute<std::string>(*this, name); }
+std::int64_t Op::integer(std::string_view name) const {
+  return get_attribute<std::int64_t>(*this, name);
+}
+double Op::floating(std::string_view name) const {
+  return get_attribute<double>(*this, name);
+}
+bool Op::boolean(std::string_view name) const {
+  return get_attribute<bool>(*this, name);
+}
+const std::string& Op::text(std::string_view name) const {
+  return get_attribute<std::string>(*this, name);
+}
 
 const Buffer* Plan::find_buffer(std::string_view name) const {
   for (const Buffer& candidate : buffers) {
