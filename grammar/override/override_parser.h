@@ -1,5 +1,5 @@
-// Hydra-style overrides: `key=value`, `+key=value`, `++key=value`, `~key`, quoted strings, lists `[a,b]`, dicts `{a:1}`,
-// none as `null` or `None`; in sweeps also `k=a,b,c`, `choice(a,b)`, `range(1,9,2)`.
+// Hydra-style overrides: `key=value`, `+key=value`, `++key=value`, `~key`, quoted strings, lists `[a,b]`,
+// dicts `{a:1}`, none as `null` or `None`; in sweeps also `k=a,b,c`, `choice(a,b)`, `range(1,9,2)`.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace capstan {
 
 struct Override {
-  enum class Kind { set, add, force_add, remove };   ///< `k=v`, `+k=v`, `++k=v`, `~k`
+  enum class Kind { set, add, force_add, remove };  ///< `k=v`, `+k=v`, `++k=v`, `~k`
   Kind kind = Kind::set;
-  std::vector<std::string> path;                     ///< ["model", "cuda_graph_impl"]
+  std::vector<std::string> path;  ///< ["model", "cuda_graph_impl"]
   Span key_span;
-  SyntaxNode value;                                  ///< for remove: a none scalar
-  std::vector<SyntaxNode> choices;                   ///< sweeps only: all values; else empty
+  SyntaxNode value;                 ///< for remove: a none scalar
+  std::vector<SyntaxNode> choices;  ///< sweeps only: all values; else empty
 };
 
 enum class OverrideMode { single, sweep };

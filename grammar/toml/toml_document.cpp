@@ -1,6 +1,5 @@
 #include "grammar/toml/toml_document.h"
 
-#define TOML_MAX_NESTED_VALUES 65  // kMaxTomlDepth lists and the value in the innermost
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 
 namespace capstan {
 namespace {
-
-static_assert(TOML_MAX_NESTED_VALUES == kMaxTomlDepth + 1);
 
 /// Places of toml++ (1-based line, column in code points, byte order mark not counted) as byte offsets.
 /// Constant time for ASCII lines; long other lines get marks, so that a text of one line stays linear.
