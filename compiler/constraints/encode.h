@@ -55,6 +55,7 @@ class RuleIndex {
   std::unordered_map<FactId, std::vector<std::uint32_t>> writers_;
   std::vector<std::vector<FactId>> inputs_;
   std::vector<std::uint32_t> checks_;
+  std::vector<std::uint32_t> position_of_item_;  // by item of the rule set; kAbsent when not active
   std::unordered_map<FactId, std::vector<std::uint32_t>> readers_;
 };
 

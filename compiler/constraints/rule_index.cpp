@@ -7,6 +7,7 @@ namespace capstan {
 namespace {
 
 using Inputs = std::vector<FactId>;
+constexpr std::uint32_t kAbsent = 0xffffffffu;
 
 void join(Inputs& into, const Inputs& other) {
   Inputs merged;
@@ -20,8 +21,10 @@ RuleIndex::RuleIndex(const ActiveRules& rules) : rules_(rules) {
   // What each fact depends on at this point of the walk; a fact nobody wrote depends on itself.
   std::unordered_map<FactId, Inputs> depends;
   inputs_.reserve(rules.items.size());
+  if (rules.set != nullptr) position_of_item_.assign(rules.set->items.size(), kAbsent);
   for (std::uint32_t position = 0; position < rules.items.size(); ++position) {
     const RuleItem& entry = item(position);
+    position_of_item_[rules.items[position]] = position;
     Inputs inputs;
     for (const FactId fact : entry.reads) {
       const auto known = depends.find(fact);
@@ -62,10 +65,8 @@ const std::vector<FactId>& RuleIndex::inputs(std::uint32_t position) const {
 }
 
 std::optional<std::uint32_t> RuleIndex::position_of(std::uint32_t item) const {
-  for (std::uint32_t position = 0; position < rules_.items.size(); ++position) {
-    if (rules_.items[position] == item) return position;
-  }
-  return std::nullopt;
+  if (item >= position_of_item_.size() || position_of_item_[item] == kAbsent) return std::nullopt;
+  return position_of_item_[item];
 }
 
 const std::vector<std::uint32_t>& RuleIndex::checks_reading(FactId fact) const {

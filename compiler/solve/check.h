@@ -1,9 +1,10 @@
-// One config against the active rules -> diagnostics. Evaluation finds what fails (fast path); for each finding the solver
-// gives the minimal set of values that take part, so that labels name those and no others, and rules that interact are
-// shown as one minimal conflict. Fixes of the rules become edits and are shown only after a re-check.
+// One config against the active rules -> findings. Evaluation finds what fails (fast path); for each finding
+// the solver gives the minimal set of values that take part, so that labels name those and no others, and
+// rules that interact are shown as one minimal conflict. Fixes are added by compiler/fixes/suggest.h.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "compiler/config/config.h"
 #include "compiler/diagnostics/sink.h"
@@ -23,12 +24,22 @@ struct CheckRequest {
 };
 
 struct CheckOptions {
-  bool explain = true;              ///< minimal conflicts by solver; off: every value that the rule reads is labelled
-  bool suggest_fixes = true;
-  std::uint32_t solver_timeout_ms = 2000;   ///< per question
+  bool explain = true;  ///< minimal conflicts by solver; off: every value that the rule reads is labelled
+  bool suggest_fixes = true;               ///< read by check_and_suggest()
+  std::uint32_t solver_timeout_ms = 2000;  ///< per question
 };
 
-/// Reports findings in framework order. Undecided checks give one TG002 hint that names the missing facts.
+struct Finding {
+  static constexpr std::uint32_t kNoItem = 0xffffffffu;
+  Diagnostic diagnostic;
+  std::uint32_t item = kNoItem;  ///< index into RuleSet::items; kNoItem for the report of undecided rules
+};
+
+/// Findings in framework order; rules that read a key of Config::broken stay silent. Undecided checks give
+/// one TG002 hint that names the missing facts.
+std::vector<Finding> find_violations(const CheckRequest& request, const CheckOptions& options);
+
+/// Reports them, without fixes.
 void check(const CheckRequest& request, const CheckOptions& options, Sink& sink);
 
 }  // namespace capstan

@@ -1,0 +1,354 @@
+#include "compiler/solve/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/facts/derive.h"
+#include "compiler/ruleset/evaluate.h"
+#include "compiler/solve/conflict.h"
+#include "compiler/solve/domain.h"
+#include "compiler/solve/subject.h"
+
+namespace capstan {
+namespace {
+
+std::string shown(const Value& value) {
+  return value.kind() == Value::Kind::string ? value.string() : to_text(value);
+}
+
+std::string stated(const Subject& subject, FactId fact) {
+  const Fact& now = subject.facts.values[fact];
+  return fmt::format("`{} = {}`", subject.name(fact),
+                     now.is_version ? to_text(now.version) : to_text(now.value));
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view last) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += i + 1 == parts.size() ? fmt::format(" {} ", last) : ", ";
+    out += parts[i];
+  }
+  return out;
+}
+
+class Reporter {
+ public:
+  Reporter(const CheckRequest& request, const CheckOptions& options)
+      : request_(request),
+        options_(options),
+        book_(request.schema, request.rules),
+        subject_(request.config, book_) {}
+
+  std::vector<Finding> run(const Evaluation& evaluation) {
+    std::vector<const Violation*> shown_violations;
+    std::vector<std::uint32_t> checks;
+    std::map<FactId, std::vector<std::string>> missing;
+    std::set<std::string> undecided;
+    for (const Violation& violation : evaluation.violations) {
+      const RuleItem& item = request_.rules.set->items[violation.item];
+      const auto position = book_.index.position_of(violation.item);
+      if (!position || reads_broken(*position)) continue;
+      if (violation.undecided) {
+        if (item.kind != RuleItem::Kind::check) continue;
+        undecided.insert(item.code);
+        for (const FactId fact : violation.missing) missing[fact].push_back(item.code);
+        continue;
+      }
+      if (item.kind == RuleItem::Kind::rewrite && item.silent) continue;
+      shown_violations.push_back(&violation);
+      if (item.kind == RuleItem::Kind::check) checks.push_back(*position);
+    }
+    std::vector<Finding> findings;
+    std::optional<Explainer> explainer;
+    if (options_.explain && !checks.empty())
+      explainer.emplace(subject_, checks, SmtOptions{options_.solver_timeout_ms});
+    std::vector<Interaction> interactions;
+    std::vector<std::string> interaction_owner;
+    for (const Violation* violation : shown_violations) {
+      const RuleItem& item = request_.rules.set->items[violation->item];
+      Finding finding;
+      finding.item = violation->item;
+      Diagnostic& diagnostic = finding.diagnostic;
+      diagnostic.code = item.code;
+      diagnostic.name = item.name;
+      diagnostic.severity = item.severity;
+      diagnostic.kind = item.kind == RuleItem::Kind::rewrite ? FindingKind::advice : item.finding;
+      diagnostic.message = interpolate(item.message, *violation, diagnostic.arguments);
+      const std::uint32_t position = *book_.index.position_of(violation->item);
+      std::vector<Participant> participants;
+      std::optional<Interaction> interaction;
+      if (item.kind == RuleItem::Kind::check && explainer) {
+        const Conflict conflict = explainer->explain(position);
+        participants = conflict.participants;
+        interaction = find_interaction(subject_, conflict, SmtOptions{options_.solver_timeout_ms});
+      } else {
+        participants = all_read(item, position, *violation);
+      }
+      label(item, participants, diagnostic);
+      if (item.kind == RuleItem::Kind::rewrite) note_changes(*violation, diagnostic);
+      if (interaction) note_interaction(*interaction, item.code, interactions, interaction_owner, diagnostic);
+      note_rule(item, diagnostic);
+      diagnostic.fingerprint = fingerprint(diagnostic);
+      findings.push_back(std::move(finding));
+    }
+    if (!undecided.empty()) findings.push_back(report_undecided(missing, undecided));
+    return findings;
+  }
+
+ private:
+  bool reads_broken(std::uint32_t position) const {
+    if (request_.config.broken.empty()) return false;
+    const std::vector<FactId>& inputs = book_.index.inputs(position);
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [this](FactId fact) { return subject_.is_broken(fact); });
+  }
+
+  std::string interpolate(const std::string& text, const Violation& violation,
+                          std::vector<std::pair<std::string, Value>>& arguments) const {
+    std::string out;
+    std::map<std::string, Value> used;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t open = text.find('{', at);
+      const std::size_t close = open == std::string::npos ? open : text.find('}', open);
+      if (close == std::string::npos) {
+        out += text.substr(at);
+        break;
+      }
+      out += text.substr(at, open - at);
+      const std::string name = text.substr(open + 1, close - open - 1);
+      at = close + 1;
+      FactId fact = 0;
+      if (!request_.rules.set->names.find(name, fact)) {
+        out += "{" + name + "}";
+        continue;
+      }
+      const auto judged = std::find_if(violation.values.begin(), violation.values.end(),
+                                       [fact](const auto& entry) { return entry.first == fact; });
+      const Fact& now = subject_.facts.values[fact];
+      Value value = judged != violation.values.end() ? judged->second : now.value;
+      if (now.is_version) value = Value(to_text(now.version));
+      out += shown(value);
+      used.insert_or_assign(name, std::move(value));
+    }
+    arguments.assign(used.begin(), used.end());
+    return out;
+  }
+
+  std::vector<Participant> all_read(const RuleItem& item, std::uint32_t position,
+                                    const Violation& violation) const {
+    std::vector<Participant> out;
+    const auto add = [&](FactId fact) {
+      for (const Participant& known : out) {
+        if (known.fact == fact) return;
+      }
+      out.push_back({fact, {}});
+    };
+    for (const FactId fact : item.blame) {
+      if (subject_.facts.values[fact].set) add(fact);
+    }
+    for (const Violation::Change& change : violation.changes) {
+      if (is_changeable(subject_, change.fact)) add(change.fact);
+    }
+    for (const FactId fact : book_.index.inputs(position)) {
+      if (subject_.facts.values[fact].set) add(fact);
+    }
+    return out;
+  }
+
+  const Setting* setting_of(FactId fact) const { return subject_.facts.values[fact].setting; }
+
+  void label(const RuleItem& item, const std::vector<Participant>& participants,
+             Diagnostic& diagnostic) const {
+    bool primary = true;
+    std::vector<std::string> defaults;
+    std::vector<std::string> target;
+    for (const Participant& participant : participants) {
+      const std::string& name = subject_.name(participant.fact);
+      diagnostic.keys.push_back(name);
+      const Setting* setting = setting_of(participant.fact);
+      const Span place = setting == nullptr               ? Span{}
+                         : setting->origin.value.exists() ? setting->origin.value
+                                                          : setting->origin.key;
+      if (!place.exists()) {
+        (is_changeable(subject_, participant.fact) ? defaults : target)
+            .push_back(stated(subject_, participant.fact));
+        continue;
+      }
+      bool narrowed = false;
+      for (const std::size_t element : participant.elements) {
+        if (element >= setting->items.size()) continue;
+        diagnostic.labels.push_back({setting->items[element], "", primary});
+        primary = false;
+        narrowed = true;
+      }
+      if (narrowed) continue;
+      diagnostic.labels.push_back({place, "", primary});
+      primary = false;
+    }
+    // Nothing that takes part stands in a file: point at what the rule blames, else at where the stack is
+    // stated.
+    if (primary) {
+      Span place;
+      for (const FactId fact : item.blame) {
+        if (const Setting* setting = setting_of(fact); setting != nullptr && !place.exists())
+          place = setting->origin.value;
+      }
+      if (!place.exists()) place = request_.stack.place;
+      if (!place.exists() && !request_.config.files.empty()) place = {request_.config.files.back(), 0, 0};
+      if (place.exists()) diagnostic.labels.push_back({place, "", true});
+    }
+    if (diagnostic.keys.empty()) {
+      for (const FactId fact : item.blame) diagnostic.keys.push_back(subject_.name(fact));
+    }
+    if (!defaults.empty()) {
+      diagnostic.notes.push_back(
+          {Note::Kind::assumption,
+           fmt::format("not set, default of {}: {}", request_.stack.stack.name, joined(defaults, "and")),
+           ""});
+    }
+    if (!target.empty()) {
+      diagnostic.notes.push_back({Note::Kind::assumption,
+                                  fmt::format("{} {}: {}", request_.stack.assumed ? "assumed stack" : "stack",
+                                              request_.stack.stack.name, joined(target, "and")),
+                                  ""});
+    }
+  }
+
+  void note_changes(const Violation& violation, Diagnostic& diagnostic) const {
+    for (const Violation::Change& change : violation.changes) {
+      diagnostic.notes.push_back(
+          {Note::Kind::help,
+           fmt::format("`{}`: the framework turns `{}` into `{}`", subject_.name(change.fact),
+                       to_text(change.before), to_text(change.after)),
+           ""});
+    }
+  }
+
+  void note_interaction(const Interaction& interaction, const std::string& code,
+                        std::vector<Interaction>& seen, std::vector<std::string>& owners,
+                        Diagnostic& diagnostic) const {
+    const auto rules_of = [](const Interaction& one) {
+      std::vector<std::uint32_t> rules;
+      for (const ChainLink& link : one.links) rules.push_back(link.position);
+      return rules;
+    };
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (rules_of(seen[i]) == rules_of(interaction) && seen[i].keys == interaction.keys) {
+        diagnostic.notes.push_back(
+            {Note::Kind::chain, fmt::format("part of the conflict shown with {}", owners[i]), ""});
+        return;
+      }
+    }
+    for (const ChainLink& link : interaction.links) {
+      const RuleItem& item = request_.rules.set->items[request_.rules.items[link.position]];
+      std::vector<std::string> because;
+      for (const FactId fact : link.because) because.push_back(stated(subject_, fact));
+      std::string text = because.empty() ? "" : fmt::format("because of {}, ", joined(because, "and"));
+      std::vector<std::string> allowed;
+      for (const Choice& choice : link.allowed) {
+        const std::string value = "`" + to_text(choice.value) + "`";
+        if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) allowed.push_back(value);
+      }
+      if (link.listed && allowed.size() <= 4) {
+        text += fmt::format("{} leaves {} for `{}`", item.code,
+                            allowed.empty() ? "no value" : "only " + joined(allowed, "or"),
+                            subject_.name(link.about));
+      } else {
+        text += fmt::format("{} ({}) must be met by `{}`", item.code, item.name, subject_.name(link.about));
+      }
+      diagnostic.notes.push_back({Note::Kind::chain, std::move(text), ""});
+    }
+    std::vector<std::string> free;
+    for (const FactId fact : interaction.free) free.push_back("`" + subject_.name(fact) + "`");
+    diagnostic.notes.push_back(
+        {Note::Kind::chain,
+         fmt::format("so no value of {} meets them all: another of these settings must change",
+                     joined(free, "and")),
+         ""});
+    for (const FactId fact : interaction.keys) {
+      if (std::find(diagnostic.keys.begin(), diagnostic.keys.end(), subject_.name(fact)) !=
+          diagnostic.keys.end())
+        continue;
+      diagnostic.keys.push_back(subject_.name(fact));
+      const Setting* setting = setting_of(fact);
+      if (setting != nullptr && setting->origin.value.exists())
+        diagnostic.labels.push_back({setting->origin.value, "part of the conflict", false});
+    }
+    seen.push_back(interaction);
+    owners.push_back(code);
+  }
+
+  static void note_rule(const RuleItem& item, Diagnostic& diagnostic) {
+    if (!item.why.empty()) diagnostic.notes.push_back({Note::Kind::why, item.why, ""});
+    for (const std::string& pattern : item.raises) {
+      diagnostic.notes.push_back({Note::Kind::symptom, fmt::format("the framework says: {}", pattern), ""});
+    }
+    for (const SourceSyntax& source : item.sources) {
+      diagnostic.notes.push_back({Note::Kind::source,
+                                  fmt::format("{} {} {} (seen in {})", source.repository.text,
+                                              source.path.text, source.symbol.text, source.seen.text),
+                                  ""});
+    }
+    for (const EvidenceSyntax& evidence : item.evidence) {
+      std::string text = fmt::format("{}, {}", evidence.kind.text, evidence.date.text);
+      if (!evidence.text.text.empty()) text += ": " + evidence.text.text;
+      diagnostic.notes.push_back({Note::Kind::evidence, std::move(text), ""});
+    }
+  }
+
+  Finding report_undecided(const std::map<FactId, std::vector<std::string>>& missing,
+                           const std::set<std::string>& codes) const {
+    Finding finding;
+    Diagnostic& diagnostic = finding.diagnostic;
+    diagnostic.code = "TG002";
+    diagnostic.name = "undecided-rules";
+    diagnostic.severity = Severity::hint;
+    diagnostic.kind = FindingKind::problem;
+    std::vector<std::string> names;
+    for (const auto& [fact, rules] : missing) {
+      diagnostic.keys.push_back(subject_.name(fact));
+      names.push_back("`" + subject_.name(fact) + "`");
+    }
+    diagnostic.message = fmt::format("{} {} could not be decided without {}", codes.size(),
+                                     codes.size() == 1 ? "rule" : "rules",
+                                     names.empty() ? "further facts" : joined(names, "and"));
+    for (const auto& [fact, rules] : missing) {
+      std::vector<std::string> distinct;
+      for (const std::string& code : rules) {
+        if (std::find(distinct.begin(), distinct.end(), code) == distinct.end()) distinct.push_back(code);
+      }
+      diagnostic.notes.push_back(
+          {Note::Kind::help,
+           fmt::format("state `{}` to decide {}", subject_.name(fact), joined(distinct, "and")), ""});
+    }
+    Span place = request_.stack.place;
+    if (!place.exists() && !request_.config.files.empty()) place = {request_.config.files.back(), 0, 0};
+    if (place.exists()) diagnostic.labels.push_back({place, "", true});
+    diagnostic.fingerprint = fingerprint(diagnostic);
+    return finding;
+  }
+
+  const CheckRequest& request_;
+  const CheckOptions& options_;
+  RuleBook book_;
+  Subject subject_;
+};
+
+}  // namespace
+
+std::vector<Finding> find_violations(const CheckRequest& request, const CheckOptions& options) {
+  const Evaluation evaluation =
+      evaluate(request.rules, derive_facts(request.config, request.schema, request.rules.set->names));
+  // A clean config is the common case: it needs no index, no solver.
+  if (evaluation.violations.empty()) return {};
+  return Reporter(request, options).run(evaluation);
+}
+
+void check(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
+  for (Finding& finding : find_violations(request, options)) sink.report(std::move(finding.diagnostic));
+}
+
+}  // namespace capstan

@@ -1,0 +1,226 @@
+#include "compiler/solve/domain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace capstan {
+namespace {
+
+constexpr std::size_t kMostNumbers = 14;
+constexpr std::size_t kMostTokens = 48;
+
+bool same_choice(const Choice& a, const Choice& b) {
+  return a.set == b.set && a.unknown == b.unknown && a.value == b.value;
+}
+
+void add(std::vector<Choice>& choices, Choice choice) {
+  for (const Choice& known : choices) {
+    if (same_choice(known, choice)) return;
+  }
+  choices.push_back(std::move(choice));
+}
+
+Choice current_choice(const Subject& subject, FactId fact) {
+  const Fact& now = subject.facts.values[fact];
+  return {now.set, now.state == Fact::State::unknown, now.value};
+}
+
+std::string section_of(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
+bool is_plain_list(const TypeSet& type) {
+  return type.list && type.list_string && !type.list_boolean && !type.list_integer && !type.list_floating &&
+         !type.list_any && !type.any && !type.table && !type.integer && !type.floating;
+}
+
+bool is_enumeration(const KeySpec& spec) {
+  return spec.type.string && !spec.values.empty() && !spec.values_are_open && !spec.type.list &&
+         !spec.type.any && !spec.type.table && !spec.type.integer && !spec.type.floating;
+}
+
+bool is_switch(const TypeSet& type) {
+  return type.boolean && !type.integer && !type.floating && !type.string && !type.table && !type.any &&
+         !type.list;
+}
+
+void add_tokens(std::vector<std::string>& tokens, const Value& value) {
+  if (value.kind() == Value::Kind::string) {
+    if (!value.string().empty() && std::find(tokens.begin(), tokens.end(), value.string()) == tokens.end()) {
+      tokens.push_back(value.string());
+    }
+  } else if (value.kind() == Value::Kind::list) {
+    for (const Value& item : value.list()) add_tokens(tokens, item);
+  }
+}
+
+std::vector<std::string> tokens_of_key(const Subject& subject, FactId fact, const KeySpec& spec) {
+  std::vector<std::string> tokens;
+  for (const Value& item : subject.facts.values[fact].value.kind() == Value::Kind::list
+                               ? subject.facts.values[fact].value.list()
+                               : Value::List{}) {
+    add_tokens(tokens, item);
+  }
+  for (const std::string& value : spec.values) add_tokens(tokens, Value(value));
+  if (spec.values.empty() || spec.values_are_open) {
+    for (const Value& literal : subject.book.candidates.literals(fact)) add_tokens(tokens, literal);
+  }
+  return tokens;
+}
+
+bool list_of_strings(const Value& value) {
+  return value.kind() == Value::Kind::list &&
+         std::all_of(value.list().begin(), value.list().end(),
+                     [](const Value& item) { return item.kind() == Value::Kind::string; });
+}
+
+/// Numbers near the current one that make comparisons and divisions come out.
+std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact) {
+  std::vector<std::int64_t> numbers;
+  const auto add_number = [&](std::int64_t number) {
+    if (number >= -1 && std::find(numbers.begin(), numbers.end(), number) == numbers.end())
+      numbers.push_back(number);
+  };
+  for (const Value& literal : subject.book.candidates.literals(fact)) {
+    if (literal.kind() != Value::Kind::integer || std::abs(literal.integer()) > (1ll << 40)) continue;
+    add_number(literal.integer());
+    add_number(literal.integer() + 1);
+    add_number(literal.integer() - 1);
+  }
+  for (const FactId mate : subject.book.candidates.mates(fact)) {
+    if (mate == fact || mate >= subject.facts.values.size()) continue;
+    const Fact& other = subject.facts.values[mate];
+    if (other.state != Fact::State::known || other.value.kind() != Value::Kind::integer) continue;
+    const std::int64_t value = other.value.integer();
+    if (value < 1 || value > (1ll << 40)) continue;
+    add_number(value);
+    add_number(value + 1);
+    add_number(value - 1);
+    for (std::int64_t divisor = 1; divisor <= 64 && divisor <= value; ++divisor) {
+      if (value % divisor != 0) continue;
+      add_number(divisor);
+      add_number(value / divisor);
+    }
+    for (const std::int64_t factor : {2, 3, 4, 8}) add_number(value * factor);
+  }
+  for (const std::int64_t number : {0, 1, 2, 4, 8}) add_number(number);
+  const Value& now = subject.facts.values[fact].value;
+  const double center = now.is_number() ? now.number() : 1;
+  const auto distance = [center](std::int64_t number) {
+    return std::abs(std::log2(std::max(1.0, static_cast<double>(number))) -
+                    std::log2(std::max(1.0, center))) +
+           (number < 1 ? 0.5 : 0);
+  };
+  std::stable_sort(numbers.begin(), numbers.end(), [&](std::int64_t a, std::int64_t b) {
+    return distance(a) != distance(b) ? distance(a) < distance(b) : a < b;
+  });
+  // The nearest, but also what rules name: small numbers switch things off.
+  std::vector<std::int64_t> kept;
+  for (const std::int64_t number : numbers) {
+    if (kept.size() < kMostNumbers || number == 0 || number == 1) kept.push_back(number);
+  }
+  return kept;
+}
+
+}  // namespace
+
+bool is_changeable(const Subject& subject, FactId fact) {
+  const std::string& name = subject.name(fact);
+  const std::string section = section_of(name);
+  if (section == "target" || section == "cluster" || section == "execute" || section == "arguments")
+    return false;
+  if (section == "env") return name.size() > 4;
+  const KeyView view = subject.key(fact);
+  return view.info != nullptr && view.spec != nullptr;
+}
+
+KeyEffect effect_of(const Subject& subject, FactId fact) {
+  const KeyView view = subject.key(fact);
+  return view.info == nullptr ? KeyEffect::run : view.info->effect;
+}
+
+Choice default_choice(const Subject& subject, FactId fact) {
+  const KeyView view = subject.key(fact);
+  if (view.spec == nullptr) return {false, false, Value()};
+  if (view.spec->has_default) return {false, false, view.spec->default_value};
+  return {false, true, Value()};
+}
+
+Domain explain_domain(const Subject& subject, FactId fact) {
+  Domain domain;
+  add(domain.choices, current_choice(subject, fact));
+  const KeyView view = subject.key(fact);
+  if (!is_changeable(subject, fact) || view.spec == nullptr) {
+    add(domain.choices, {true, true, Value()});
+    return domain;
+  }
+  const KeySpec& spec = *view.spec;
+  add(domain.choices, default_choice(subject, fact));
+  const bool lists = is_plain_list(spec.type) && !spec.values.empty() && !spec.values_are_open;
+  if (!is_switch(spec.type) && !is_enumeration(spec) && !lists) {
+    add(domain.choices, {true, true, Value()});
+    return domain;
+  }
+  if (spec.type.none) add(domain.choices, {true, false, Value()});
+  if (spec.type.boolean) {
+    add(domain.choices, {true, false, Value(true)});
+    add(domain.choices, {true, false, Value(false)});
+  }
+  if (spec.type.string) {
+    for (const std::string& value : spec.values) add(domain.choices, {true, false, Value(value)});
+  }
+  if (lists) {
+    domain.tokens = tokens_of_key(subject, fact, spec);
+    domain.any_subset = domain.tokens.size() <= kMostTokens;
+    if (!domain.any_subset) add(domain.choices, {true, true, Value()});
+  }
+  return domain;
+}
+
+std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
+  if (!is_changeable(subject, fact)) return std::nullopt;
+  Domain domain;
+  add(domain.choices, current_choice(subject, fact));
+  const Choice standard = default_choice(subject, fact);
+  if (!standard.unknown) add(domain.choices, standard);
+  const KeyView view = subject.key(fact);
+  if (view.spec == nullptr) {  // an environment variable without an entry of its own
+    for (const Value& literal : subject.book.candidates.literals(fact)) {
+      if (literal.kind() == Value::Kind::string) add(domain.choices, {true, false, literal});
+    }
+    return domain;
+  }
+  const KeySpec& spec = *view.spec;
+  const auto add_value = [&](Value value) { add(domain.choices, {true, false, std::move(value)}); };
+  if (spec.type.boolean) {
+    add_value(Value(false));
+    add_value(Value(true));
+  }
+  if (spec.type.string) {
+    for (const std::string& value : spec.values) add_value(Value(value));
+    if (spec.values.empty() || spec.values_are_open) {
+      for (const Value& literal : subject.book.candidates.literals(fact)) {
+        if (literal.kind() == Value::Kind::string) add_value(literal);
+      }
+    }
+  }
+  if (spec.type.integer) {
+    for (const std::int64_t number : integer_candidates(subject, fact)) add_value(Value(number));
+  }
+  if (spec.type.floating && !spec.type.integer) {
+    for (const Value& literal : subject.book.candidates.literals(fact)) {
+      if (literal.is_number()) add_value(Value(literal.number()));
+    }
+    add_value(Value(0.0));
+    add_value(Value(1.0));
+  }
+  if (spec.type.list && spec.type.list_string) {
+    domain.tokens = tokens_of_key(subject, fact, spec);
+    const Value& now = subject.facts.values[fact].value;
+    domain.any_subset =
+        domain.tokens.size() <= kMostTokens && (now.kind() != Value::Kind::list || list_of_strings(now));
+  }
+  return domain;
+}
+
+}  // namespace capstan

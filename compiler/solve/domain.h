@@ -1,0 +1,27 @@
+// Which values a key may take in a question. Finite lists: every value of an enumeration, every subset of a
+// module list, and for numbers those that rules, the schema and related keys suggest. Deterministic order,
+// the current state first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/solve/subject.h"
+
+namespace capstan {
+
+/// For explaining: everything the type allows; where that cannot be listed, one choice "any value".
+Domain explain_domain(const Subject& subject, FactId fact);
+/// For repairing and completing: values that can be written into a config (or the default, unset). Best first
+/// after the current one. Nothing for keys that are no config keys.
+std::optional<Domain> repair_domain(const Subject& subject, FactId fact);
+/// A key whose values can be changed by the user: a config key or an environment variable, known to the
+/// release.
+bool is_changeable(const Subject& subject, FactId fact);
+/// Effect of a key; environment variables count as `run`.
+KeyEffect effect_of(const Subject& subject, FactId fact);
+/// The default that holds when nothing sets the key.
+Choice default_choice(const Subject& subject, FactId fact);
+
+}  // namespace capstan

@@ -1,0 +1,191 @@
+#include "compiler/solve/subject.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/facts/derive.h"
+
+namespace capstan {
+namespace {
+
+/// Joins facts and literals that meet in one comparison, calculation or define.
+class Grouper {
+ public:
+  explicit Grouper(std::size_t names) : parent_(names) { std::iota(parent_.begin(), parent_.end(), 0u); }
+
+  FactId find(FactId fact) {
+    while (parent_[fact] != fact) fact = parent_[fact] = parent_[parent_[fact]];
+    return fact;
+  }
+  void join(FactId a, FactId b) { parent_[std::max(find(a), find(b))] = std::min(find(a), find(b)); }
+
+  void walk(const TypedExpr& expr) {
+    switch (expr.op) {
+      case ExprOp::equal:
+      case ExprOp::not_equal:
+      case ExprOp::less:
+      case ExprOp::less_equal:
+      case ExprOp::greater:
+      case ExprOp::greater_equal:
+      case ExprOp::in:
+      case ExprOp::not_in:
+      case ExprOp::subset:
+      case ExprOp::overlaps:
+        collect(expr);
+        return;
+      case ExprOp::call:
+        if (expr.name == "contains" || expr.name == "starts_with" || expr.name == "ends_with" ||
+            expr.name == "divides") {
+          collect(expr);
+          return;
+        }
+        break;
+      default:
+        break;
+    }
+    for (const TypedExpr& child : expr.children) walk(child);
+  }
+
+  /// All facts under the expression form one group, and all literals under it belong to that group.
+  void collect(const TypedExpr& expr, std::optional<FactId> owner = std::nullopt) {
+    std::vector<FactId> facts;
+    std::vector<Value> values;
+    gather(expr, facts, values);
+    if (owner) facts.push_back(*owner);
+    for (const FactId fact : facts) join(facts[0], fact);
+    if (!facts.empty()) {
+      for (Value& value : values) found_.emplace_back(facts[0], std::move(value));
+    }
+  }
+
+  const std::vector<std::pair<FactId, Value>>& found() const { return found_; }
+
+ private:
+  void gather(const TypedExpr& expr, std::vector<FactId>& facts, std::vector<Value>& values) {
+    if (expr.op == ExprOp::name) facts.push_back(expr.fact);
+    if (expr.op == ExprOp::literal || expr.op == ExprOp::set) {
+      if (expr.literal.kind() == Value::Kind::list) {
+        values.insert(values.end(), expr.literal.list().begin(), expr.literal.list().end());
+      } else if (expr.op == ExprOp::literal) {
+        values.push_back(expr.literal);
+      }
+    }
+    // The second argument of these functions is no value of the first.
+    const bool option =
+        expr.op == ExprOp::call && (expr.name == "allocator" || expr.name == "field" || expr.name == "split");
+    for (std::size_t i = 0; i < expr.children.size(); ++i) {
+      if (!option || i == 0) gather(expr.children[i], facts, values);
+    }
+  }
+
+  std::vector<FactId> parent_;
+  std::vector<std::pair<FactId, Value>> found_;
+};
+
+int kind_rank(const Value& value) {
+  return static_cast<int>(value.kind());
+}
+
+bool ordered(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number() && a.number() != b.number()) return a.number() < b.number();
+  if (kind_rank(a) != kind_rank(b)) return kind_rank(a) < kind_rank(b);
+  if (a.kind() == Value::Kind::string) return a.string() < b.string();
+  if (a.kind() == Value::Kind::boolean) return a.boolean() < b.boolean();
+  return false;
+}
+
+}  // namespace
+
+Candidates::Candidates(const RuleIndex& index, const SchemaView&) {
+  if (index.rules().set == nullptr) return;
+  Grouper grouper(index.rules().set->names.size());
+  std::vector<FactId> mentioned;
+  for (std::uint32_t position = 0; position < index.size(); ++position) {
+    const RuleItem& item = index.item(position);
+    mentioned.insert(mentioned.end(), item.reads.begin(), item.reads.end());
+    if (item.has_when) grouper.walk(item.when);
+    switch (item.kind) {
+      case RuleItem::Kind::check:
+        grouper.walk(item.require);
+        break;
+      case RuleItem::Kind::define:
+        grouper.walk(item.value);
+        grouper.collect(item.value, item.defined);
+        break;
+      case RuleItem::Kind::rewrite:
+        for (const ResolvedAction& action : item.assignments) {
+          grouper.walk(action.value);
+          grouper.collect(action.value, action.key);
+        }
+        break;
+    }
+  }
+  std::sort(mentioned.begin(), mentioned.end());
+  mentioned.erase(std::unique(mentioned.begin(), mentioned.end()), mentioned.end());
+  std::unordered_map<FactId, std::size_t> group_of_root;
+  for (const FactId fact : mentioned) {
+    const auto [entry, fresh] = group_of_root.try_emplace(grouper.find(fact), members_.size());
+    if (fresh) {
+      members_.emplace_back();
+      literals_.emplace_back();
+    }
+    members_[entry->second].push_back(fact);
+    group_[fact] = entry->second;
+  }
+  for (const auto& [fact, value] : grouper.found()) {
+    const auto group = group_of_root.find(grouper.find(fact));
+    if (group == group_of_root.end()) continue;
+    std::vector<Value>& values = literals_[group->second];
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  for (std::vector<Value>& values : literals_) std::stable_sort(values.begin(), values.end(), ordered);
+}
+
+const std::vector<Value>& Candidates::literals(FactId fact) const {
+  static const std::vector<Value> none;
+  const auto found = group_.find(fact);
+  return found == group_.end() ? none : literals_[found->second];
+}
+
+const std::vector<FactId>& Candidates::mates(FactId fact) const {
+  static const std::vector<FactId> none;
+  const auto found = group_.find(fact);
+  return found == group_.end() ? none : members_[found->second];
+}
+
+Subject::Subject(const Config& checked, const RuleBook& rule_book)
+    : config(checked),
+      book(rule_book),
+      facts(derive_facts(checked, rule_book.schema, rule_book.rules.set->names)) {}
+
+bool Subject::is_broken(FactId fact) const {
+  return std::find(config.broken.begin(), config.broken.end(), name(fact)) != config.broken.end();
+}
+
+bool Subject::is_open(FactId fact) const {
+  return std::find(config.open.begin(), config.open.end(), name(fact)) != config.open.end();
+}
+
+Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes) {
+  Facts changed = facts;
+  for (const Assignment& change : changes) {
+    Fact& fact = changed.values.at(change.fact);
+    fact.state = Fact::State::known;
+    fact.is_version = false;
+    fact.set = change.set;
+    fact.value = change.value;
+  }
+  return changed;
+}
+
+std::vector<std::uint32_t> violated_checks(const RuleBook& book, const Facts& facts) {
+  std::vector<std::uint32_t> positions;
+  for (const Violation& violation : evaluate(book.rules, facts).violations) {
+    if (violation.undecided) continue;
+    if (book.rules.set->items[violation.item].kind != RuleItem::Kind::check) continue;
+    if (const auto position = book.index.position_of(violation.item)) positions.push_back(*position);
+  }
+  return positions;
+}
+
+}  // namespace capstan

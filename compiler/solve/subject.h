@@ -1,0 +1,73 @@
+// What a question of the solver is about: one config on one stack with its active rules, facts and
+// evaluation. Evaluating a changed config is a matter of microseconds, so searches let the solver propose and
+// the evaluator confirm.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/config/config.h"
+#include "compiler/constraints/encode.h"
+#include "compiler/facts/facts.h"
+#include "compiler/ruleset/evaluate.h"
+#include "compiler/ruleset/rule.h"
+#include "compiler/schema/schema.h"
+
+namespace capstan {
+
+/// A key given a value, or back to its default (`set` false; `value` is then that default).
+struct Assignment {
+  FactId fact = 0;
+  bool set = true;
+  Value value;
+  friend bool operator==(const Assignment&, const Assignment&) = default;
+};
+
+/// What rules say about each fact beyond its type: values worth trying. Built once per set of active rules.
+class Candidates {
+ public:
+  Candidates(const RuleIndex& index, const SchemaView& schema);
+  /// Strings and numbers that rules compare the fact with, directly or through defines; in a fixed order.
+  const std::vector<Value>& literals(FactId fact) const;
+  /// Facts that stand in one comparison or calculation with this one.
+  const std::vector<FactId>& mates(FactId fact) const;
+
+ private:
+  std::vector<std::vector<Value>> literals_;  // by group
+  std::vector<std::vector<FactId>> members_;  // by group
+  std::unordered_map<FactId, std::size_t> group_;
+};
+
+/// Everything that does not depend on one config: rules of one stack, indexed.
+struct RuleBook {
+  const SchemaView& schema;
+  ActiveRules rules;
+  RuleIndex index;
+  Candidates candidates;
+  RuleBook(const SchemaView& schema_view, const ActiveRules& active)
+      : schema(schema_view), rules(active), index(active), candidates(index, schema_view) {}
+};
+
+struct Subject {
+  const Config& config;
+  const RuleBook& book;
+  Facts facts;
+  Subject(const Config& checked, const RuleBook& rule_book);
+  const SchemaView& schema() const { return book.schema; }
+  const RuleIndex& index() const { return book.index; }
+  const std::string& name(FactId fact) const { return facts.names->name(fact); }
+  KeyView key(FactId fact) const { return book.schema.find(name(fact)); }
+  /// A problem of syntax or type was reported for the key, so nothing is said about it.
+  bool is_broken(FactId fact) const;
+  bool is_open(FactId fact) const;
+};
+
+/// The facts with some keys changed.
+Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes);
+/// Positions of the checks that are violated, in order.
+std::vector<std::uint32_t> violated_checks(const RuleBook& book, const Facts& facts);
+
+}  // namespace capstan
