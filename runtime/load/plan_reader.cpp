@@ -243,7 +243,7 @@ void read_document(const JsonNode& root, Plan& result) {
   read_schedule(root.field("schedule"), result.schedule);
   const JsonNode data = root.field("data");
   data.require_exactly({"kind", "path", "seed"});
-  data.field("kind").one_of({"text", "token_shards", "megatron_indexed", "random"});
+  data.field("kind").one_of({"text", "token_shards", "megatron_indexed", "random", "none"});
   result.data.kind = data.field("kind").text(64);
   result.data.path = data.field("path").text();
   result.data.seed = data.field("seed").unsigned_integer(UINT64_MAX);
