@@ -105,6 +105,21 @@ const KeySpec* spec_for(const KeyInfo& key, const Stack& stack) {
   return best == nullptr ? nullptr : &best->spec;
 }
 
+namespace {
+
+/// On Core alone: a key of the program that drives Core (its training loop, its data), which Capstan cannot
+/// know. It is taken as the front-ends have it, newest release first.
+const KeySpec* spec_of_unknown_driver(const KeyInfo& key) {
+  const KeySpec* spec = nullptr;
+  for (const KeyRange& range : key.ranges) {
+    if (range.component == "megatron-core") return nullptr;
+    if (spec == nullptr || !range.until) spec = &range.spec;
+  }
+  return spec;
+}
+
+}  // namespace
+
 bool is_native(const KeyInfo& key, const Stack& stack, const Schema& schema) {
   if (spec_for(key, stack) == nullptr) return false;
   if (key.renamed_to.empty()) return true;
@@ -116,6 +131,7 @@ SchemaView::SchemaView(const Schema& schema, const Stack& stack) : schema_(&sche
   specs_.reserve(schema.keys().size());
   for (const KeyInfo& key : schema.keys()) {
     const KeySpec* spec = spec_for(key, stack);
+    if (spec == nullptr && stack.frontend == "core") spec = spec_of_unknown_driver(key);
     specs_.push_back(spec);
     const std::string_view section = section_of(key.path);
     if (spec != nullptr && (sections_.empty() || sections_.back() != section)) sections_.push_back(section);

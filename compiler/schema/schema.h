@@ -115,6 +115,8 @@ struct KeyView {
   const KeySpec* spec = nullptr;  ///< null: the stack does not have the key
 };
 
+/// What a stack knows. A stack of front-end `core` has no training loop of its own: keys that only front-ends
+/// have are accepted there as the newest front-end has them, since whoever drives Core may have them too.
 class SchemaView {
  public:
   SchemaView(const Schema& schema, const Stack& stack);

@@ -1,0 +1,22 @@
+// What every command that reads a config takes from the command line besides the file: target, overrides,
+// environment, rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/driver/command.h"
+
+namespace capstan {
+
+struct ConfigOptions {
+  std::string target;                  ///< `--target`; empty: stated by the config, or inferred
+  std::vector<std::string> overrides;  ///< `--set`, in order
+  std::vector<std::string> env_files;  ///< `--env-file`, in order
+  bool env_from_process = false;
+  std::vector<std::string> rule_folders;  ///< `--rules`
+};
+
+void add_config_options(CLI::App& command, ConfigOptions& options);
+
+}  // namespace capstan

@@ -1,0 +1,101 @@
+#include "compiler/driver/workspace.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "compiler/config/bind.h"
+#include "compiler/config/override_layer.h"
+#include "compiler/ruleset/resolve.h"
+
+namespace capstan {
+namespace {
+
+std::string key_of(const Stack& stack) {
+  std::string key = stack.name;
+  for (const auto& [component, version] : stack.components)
+    key += fmt::format(" {}={}", component, to_text(version));
+  return key;
+}
+
+}  // namespace
+
+Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(options) {
+  const std::size_t errors = sink.count(Severity::error);
+  std::vector<RuleFile> files = builtin_rule_files();
+  for (const std::string& folder : options.rule_folders) {
+    std::vector<RuleFile> more = load_rule_folder(folder, sources_, sink);
+    files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  rules_ = resolve(files, builtin_phases(), schema(), sink);
+
+  if (options.env_from_process) {
+    const SourceId source = sources_.add("environment", process_environment_text(), SourceKind::environment);
+    environment_layers_.push_back(
+        environment_layer(read_process_environment(source, sources_), OriginKind::environment, source));
+  }
+  for (const std::string& path : options.env_files) read_environment_file(path, sink);
+  for (const std::string& argument : options.overrides) {
+    const SourceId source = sources_.add("--set", argument, SourceKind::override_argument);
+    if (auto layer = read_override_layer(source, sources_, sink))
+      override_layers_.push_back(std::move(*layer));
+  }
+  ok_ = sink.count(Severity::error) == errors;
+}
+
+void Workspace::read_environment_file(const std::string& path, Sink& sink) {
+  const std::optional<SourceId> source = read_source(path, path, sink);
+  (void)source;
+}
+
+std::optional<SourceId> Workspace::read_source(const std::string& path,
+                                               const std::string& standard_input_name, Sink& sink) {
+  const bool standard_input = path == "-";
+  const std::string name = standard_input ? standard_input_name : path;
+  const SourceKind kind = standard_input ? SourceKind::standard_input : SourceKind::file;
+  ReadFailure failure;
+  std::optional<std::string> text = read_text_file(standard_input ? "/dev/stdin" : path, failure);
+  if (!text) {
+    const SourceId source = sources_.add(name, {}, kind);
+    sink.problem("SY002", fmt::format("cannot read `{}`: {}", name, failure.reason), {source, 0, 0});
+    return std::nullopt;
+  }
+  return sources_.add(name, std::move(*text), kind);
+}
+
+std::optional<PreparedConfig> Workspace::prepare(SourceId file, Sink& sink) {
+  return prepare(file, disk_reader(), sink);
+}
+
+std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader& reader, Sink& sink) {
+  std::optional<std::vector<Layer>> layers = load_layers(file, sources_, reader, sink);
+  if (!layers) return std::nullopt;
+  layers->insert(layers->end(), environment_layers_.begin(), environment_layers_.end());
+  layers->insert(layers->end(), override_layers_.begin(), override_layers_.end());
+
+  const std::size_t errors = sink.count(Severity::error);
+  PreparedConfig prepared;
+  prepared.config = compose(*layers, sink);
+  std::optional<StackChoice> stack = choose_stack(prepared.config, schema(), options_.target, sink);
+  if (!stack) return std::nullopt;
+  prepared.stack = std::move(*stack);
+  PerStack& known = of(prepared.stack.stack);
+  prepared.schema = known.view.get();
+  prepared.rules = &known.rules;
+  bind(prepared.config, *prepared.schema, sink);
+  prepared.bound = sink.count(Severity::error) == errors;
+  return prepared;
+}
+
+Workspace::PerStack& Workspace::of(const Stack& stack) {
+  const auto [found, is_new] = stacks_.try_emplace(key_of(stack));
+  PerStack& entry = found->second;
+  if (is_new) {
+    entry.stack = stack;
+    entry.view = std::make_unique<SchemaView>(schema(), entry.stack);
+    entry.rules = select(rules_, entry.stack);
+  }
+  return entry;
+}
+
+}  // namespace capstan
