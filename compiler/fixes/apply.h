@@ -1,5 +1,5 @@
-// Edits of one source -> its new text, and a unified diff of two texts. Files are written by grammar/source/replace_file.h,
-// as a whole or not at all.
+// Edits of one source -> its new text, and a unified diff of two texts. Files are written by
+// grammar/source/replace_file.h, as a whole or not at all.
 #pragma once
 
 #include <optional>

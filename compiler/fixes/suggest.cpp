@@ -1,0 +1,285 @@
+#include "compiler/fixes/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "compiler/ruleset/evaluate.h"
+#include "compiler/solve/domain.h"
+#include "compiler/solve/repair.h"
+
+namespace capstan {
+namespace {
+
+KeyChange as_change(const Subject& subject, const Assignment& assignment) {
+  return {assignment.set ? KeyChange::Kind::set : KeyChange::Kind::unset,
+          subject.name(assignment.fact),
+          assignment.value,
+          {}};
+}
+
+/// The author's actions as changes of keys, given the values the config has now. Nothing when a value is not
+/// known.
+std::optional<std::vector<KeyChange>> changes_of(const Subject& subject, const ResolvedFix& fix,
+                                                 const Facts& final_facts) {
+  std::vector<KeyChange> changes;
+  for (const ResolvedAction& action : fix.actions) {
+    const std::string& path = subject.name(action.key);
+    if (action.kind == FixAction::Kind::unset) {
+      changes.push_back({KeyChange::Kind::unset, path, {}, {}});
+      continue;
+    }
+    // Keys are read as the config has them; what rules define, as they left it.
+    Facts facts = final_facts;
+    for (FactId fact = 0; fact < facts.values.size(); ++fact) {
+      if (is_changeable(subject, fact)) facts.values[fact] = subject.facts.values[fact];
+    }
+    const Evaluated value = evaluate_expression(action.value, facts);
+    if (value.state != Fact::State::known || value.is_version) return std::nullopt;
+    const auto kind = action.kind == FixAction::Kind::set   ? KeyChange::Kind::set
+                      : action.kind == FixAction::Kind::add ? KeyChange::Kind::add
+                                                            : KeyChange::Kind::remove;
+    if (kind != KeyChange::Kind::set && value.value.kind() == Value::Kind::list) {
+      for (const Value& element : value.value.list()) changes.push_back({kind, path, element, {}});
+    } else {
+      changes.push_back({kind, path, value.value, {}});
+    }
+  }
+  return changes;
+}
+
+/// What the changes come to, key by key.
+std::vector<Assignment> assignments_of(const Subject& subject, const std::vector<KeyChange>& changes) {
+  std::vector<Assignment> out;
+  for (const KeyChange& change : changes) {
+    FactId fact = 0;
+    if (!subject.facts.names->find(change.path, fact)) continue;
+    auto known =
+        std::find_if(out.begin(), out.end(), [fact](const Assignment& one) { return one.fact == fact; });
+    if (known == out.end()) {
+      out.push_back({fact, subject.facts.values[fact].set, subject.facts.values[fact].value});
+      known = std::prev(out.end());
+    }
+    switch (change.kind) {
+      case KeyChange::Kind::set:
+        *known = {fact, !change.value.is_none(), change.value};
+        if (change.value.is_none()) known->value = default_choice(subject, fact).value;
+        break;
+      case KeyChange::Kind::unset:
+        *known = {fact, false, default_choice(subject, fact).value};
+        break;
+      case KeyChange::Kind::add:
+        *known = {fact, true, with_element(known->value, change.value)};
+        break;
+      case KeyChange::Kind::remove:
+        *known = {fact, known->set, without_element(known->value, change.value)};
+        break;
+      case KeyChange::Kind::rename:
+        break;
+    }
+  }
+  out.erase(std::remove_if(out.begin(), out.end(),
+                           [&](const Assignment& one) {
+                             const Fact& now = subject.facts.values[one.fact];
+                             return now.state == Fact::State::known && now.set == one.set &&
+                                    now.value == one.value;
+                           }),
+            out.end());
+  return out;
+}
+
+std::set<std::string> finding_names(const CheckRequest& request, const Facts& facts) {
+  std::set<std::string> names;
+  for (const Violation& violation : evaluate(request.rules, facts).violations) {
+    const RuleItem& item = request.rules.set->items[violation.item];
+    if (!violation.undecided && item.kind == RuleItem::Kind::check)
+      names.insert(item.code + " " + std::to_string(violation.item));
+  }
+  return names;
+}
+
+class Suggester {
+ public:
+  Suggester(const CheckRequest& request, const Subject& subject, std::uint32_t item,
+            const SuggestOptions& options)
+      : request_(request),
+        subject_(subject),
+        item_(request.rules.set->items[item]),
+        options_(options),
+        target_(item) {}
+
+  std::vector<Suggestion> run() {
+    const auto position = subject_.index().position_of(target_);
+    if (!position || item_.kind != RuleItem::Kind::check) return {};
+    position_ = *position;
+    before_ = finding_names(request_, subject_.facts);
+    final_facts_ = evaluate(request_.rules, subject_.facts).final_facts;
+    for (const ResolvedFix& fix : item_.fixes) authored(fix);
+    if (suggestions_.empty()) searched();
+    std::stable_sort(suggestions_.begin(), suggestions_.end(), [](const Suggestion& a, const Suggestion& b) {
+      return std::tuple(a.fix.applicability == Applicability::display_only, a.fix.applicability) <
+             std::tuple(b.fix.applicability == Applicability::display_only, b.fix.applicability);
+    });
+    if (suggestions_.size() > options_.limit) suggestions_.resize(options_.limit);
+    return std::move(suggestions_);
+  }
+
+ private:
+  bool verified(const std::vector<Assignment>& assignments) const {
+    const std::set<std::string> after = finding_names(request_, with_changes(subject_.facts, assignments));
+    if (after.contains(item_.code + " " + std::to_string(target_))) return false;
+    return std::includes(before_.begin(), before_.end(), after.begin(), after.end());
+  }
+
+  void authored(const ResolvedFix& fix) {
+    const auto changes = changes_of(subject_, fix, final_facts_);
+    if (!changes) return;
+    const std::vector<Assignment> assignments = assignments_of(subject_, *changes);
+    if (assignments.empty()) return;
+    if (verified(assignments)) {
+      add(fix.title, fix.applicability, fix.cost, *changes, assignments);
+      return;
+    }
+    // Alone it does not do: the smallest further changes with which it does.
+    RepairRequest request = search();
+    request.fixed = assignments;
+    request.limit = 1;
+    const Repairs repairs = find_repairs(subject_, request);
+    if (repairs.found.empty()) return;
+    const Repair& repair = repairs.found[0];
+    std::vector<KeyChange> all = *changes;
+    std::vector<Assignment> further;
+    for (const Assignment& change : repair.changes) {
+      if (std::find(assignments.begin(), assignments.end(), change) != assignments.end()) continue;
+      further.push_back(change);
+      all.push_back(as_change(subject_, change));
+    }
+    if (!verified(repair.changes)) return;
+    CostClass cost = fix.cost;
+    Applicability applicability = fix.applicability;
+    for (const Assignment& change : further) {
+      const CostClass more = cost_class_of(effect_of(subject_, change.fact));
+      cost = std::max(cost, more);
+      if (more == CostClass::numerics) applicability = Applicability::unsafe;
+    }
+    add(fmt::format("{}; with it {}", fix.title, describe(subject_, further)), applicability, cost, all,
+        repair.changes);
+  }
+
+  RepairRequest search() const {
+    RepairRequest request;
+    request.targets = {position_};
+    request.limit = options_.limit;
+    request.touch_model = options_.touch_model;
+    request.smt.timeout_ms = options_.solver_timeout_ms;
+    return request;
+  }
+
+  void searched() {
+    for (const Repair& repair : find_repairs(subject_, search()).found) {
+      if (!verified(repair.changes)) continue;
+      std::vector<KeyChange> changes;
+      for (const Assignment& change : repair.changes) changes.push_back(as_change(subject_, change));
+      add(describe(subject_, repair.changes), repair.applicability, repair.cost, changes, repair.changes);
+    }
+  }
+
+  void add(std::string title, Applicability applicability, CostClass cost,
+           const std::vector<KeyChange>& changes, const std::vector<Assignment>& assignments) {
+    for (const auto& known : assignments_) {
+      if (known == assignments) return;
+    }
+    assignments_.push_back(assignments);
+    EditPlan plan = plan_edits(changes, request_.config, request_.sources);
+    Suggestion suggestion;
+    suggestion.changes = changes;
+    suggestion.fix.title = std::move(title);
+    suggestion.fix.applicability = applicability;
+    suggestion.fix.cost = cost;
+    suggestion.fix.edits = std::move(plan.edits);
+    suggestion.fix.verified = true;
+    if (!plan.by_hand.empty()) {
+      suggestion.fix.applicability = Applicability::display_only;
+      std::string words;
+      for (const std::string& clause : plan.by_hand) words += (words.empty() ? "" : ", ") + clause;
+      suggestion.fix.title += ": " + words;
+    }
+    suggestions_.push_back(std::move(suggestion));
+  }
+
+  const CheckRequest& request_;
+  const Subject& subject_;
+  const RuleItem& item_;
+  const SuggestOptions& options_;
+  std::uint32_t target_;
+  std::uint32_t position_ = 0;
+  std::set<std::string> before_;
+  Facts final_facts_;
+  std::vector<Suggestion> suggestions_;
+  std::vector<std::vector<Assignment>> assignments_;
+};
+
+}  // namespace
+
+std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
+                                const SuggestOptions& options) {
+  return Suggester(request, subject, item, options).run();
+}
+
+void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options) {
+  if (findings.empty()) return;
+  const RuleBook book(request.schema, request.rules);
+  const Subject subject(request.config, book);
+  for (Finding& finding : findings) {
+    if (finding.item == Finding::kNoItem || finding.diagnostic.severity == Severity::hint) continue;
+    for (Suggestion& suggestion : suggest(request, subject, finding.item, options)) {
+      finding.diagnostic.fixes.push_back(std::move(suggestion.fix));
+    }
+  }
+}
+
+void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
+  std::vector<Finding> findings = find_violations(request, options);
+  if (options.suggest_fixes) add_fixes(request, findings, {5, false, options.solver_timeout_ms});
+  for (Finding& finding : findings) sink.report(std::move(finding.diagnostic));
+}
+
+Config with_key_changes(const Config& config, const std::vector<KeyChange>& changes) {
+  Config changed = config;
+  for (const KeyChange& change : changes) {
+    const Setting* setting = changed.find(change.path);
+    Setting next = setting ? *setting : Setting{};
+    next.path = change.path;
+    switch (change.kind) {
+      case KeyChange::Kind::set:
+        if (change.value.is_none()) {
+          changed.settings.erase(change.path);
+          continue;
+        }
+        next.value = change.value;
+        break;
+      case KeyChange::Kind::unset:
+        changed.settings.erase(change.path);
+        continue;
+      case KeyChange::Kind::add:
+        next.value = with_element(next.value, change.value);
+        break;
+      case KeyChange::Kind::remove:
+        if (setting == nullptr) continue;
+        next.value = without_element(next.value, change.value);
+        break;
+      case KeyChange::Kind::rename:
+        if (setting == nullptr) continue;
+        changed.settings.erase(change.path);
+        next.path = change.new_path;
+        break;
+    }
+    next.items.clear();
+    changed.settings[next.path] = std::move(next);
+  }
+  return changed;
+}
+
+}  // namespace capstan

@@ -1,0 +1,41 @@
+// Findings -> fixes. First those that the rule's author wrote, each completed by the solver where it alone
+// would break another rule ("with what it needs"); where none of them works, the smallest repairs the solver
+// finds. Every fix was re-checked on the changed config: it clears the finding and adds none; only then it is
+// shown, and marked verified.
+#pragma once
+
+#include <vector>
+
+#include "compiler/diagnostics/sink.h"
+#include "compiler/fixes/edit.h"
+#include "compiler/solve/check.h"
+#include "compiler/solve/subject.h"
+
+namespace capstan {
+
+struct SuggestOptions {
+  std::size_t limit = 5;  ///< fixes per finding
+  bool touch_model = false;
+  std::uint32_t solver_timeout_ms = 2000;
+};
+
+/// A fix with the changes that it stands for.
+struct Suggestion {
+  Fix fix;
+  std::vector<KeyChange> changes;
+};
+
+/// Best first. `item` is the violated check (index into RuleSet::items).
+std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
+                                const SuggestOptions& options);
+
+/// Adds fixes to the diagnostics of errors and warnings.
+void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options);
+
+/// find_violations and add_fixes (unless options.suggest_fixes is off), reported.
+void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink);
+
+/// The config after the changes, as if their edits had been made and the files read again.
+Config with_key_changes(const Config& config, const std::vector<KeyChange>& changes);
+
+}  // namespace capstan

@@ -1,0 +1,261 @@
+#include "compiler/solve/repair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/constraints/encode.h"
+#include "compiler/solve/domain.h"
+
+namespace capstan {
+namespace {
+
+// A proposal that breaks further rules makes the question grow; configs need a handful of rounds.
+constexpr int kMostRounds = 60;
+constexpr std::uint32_t kScale = 32;  // room for the rank of a choice below the weight of a key
+
+bool counts(const RuleItem& item, bool allow_new_advice) {
+  return !(allow_new_advice && item.finding == FindingKind::advice);
+}
+
+class Search {
+ public:
+  Search(const Subject& subject, const RepairRequest& request)
+      : subject_(subject), request_(request), base_(with_changes(subject.facts, request.fixed)) {
+    for (const std::uint32_t position : violated_checks(subject.book, subject.facts))
+      before_.insert(position);
+    rules_.insert(request.targets.begin(), request.targets.end());
+  }
+
+  Repairs run() {
+    Repairs repairs;
+    if (!request_.fixed.empty() && accept({})) {
+      repairs.found.push_back(make({}));
+      return repairs;
+    }
+    for (int round = 0; round < kMostRounds && repairs.found.size() < request_.limit; ++round) {
+      bool exhausted = false;
+      if (!extend(repairs, exhausted)) {
+        repairs.complete = false;
+        break;
+      }
+      if (exhausted) break;
+    }
+    std::stable_sort(repairs.found.begin(), repairs.found.end(), [](const Repair& a, const Repair& b) {
+      return std::tuple(a.applicability, a.cost, a.weight) < std::tuple(b.applicability, b.cost, b.weight);
+    });
+    return repairs;
+  }
+
+ private:
+  bool is_fixed(FactId fact) const {
+    return std::any_of(request_.fixed.begin(), request_.fixed.end(),
+                       [fact](const Assignment& change) { return change.fact == fact; });
+  }
+
+  bool may_change(FactId fact) const {
+    if (is_fixed(fact) || subject_.is_broken(fact) || !is_changeable(subject_, fact)) return false;
+    if (std::find(request_.frozen.begin(), request_.frozen.end(), fact) != request_.frozen.end())
+      return false;
+    return request_.touch_model || effect_of(subject_, fact) != KeyEffect::model;
+  }
+
+  /// Whether the changes clear the targets and add nothing; what they add joins the rules of the question.
+  bool accept(const std::vector<Assignment>& changes) {
+    bool good = true;
+    for (const std::uint32_t position : violated_checks(subject_.book, with_changes(base_, changes))) {
+      const bool target =
+          std::find(request_.targets.begin(), request_.targets.end(), position) != request_.targets.end();
+      const bool added =
+          !before_.contains(position) && counts(subject_.index().item(position), request_.allow_new_advice);
+      if (!target && !added) continue;
+      good = false;
+      rules_.insert(position);
+    }
+    return good;
+  }
+
+  Repair make(std::vector<Assignment> changes) const {
+    Repair repair;
+    repair.changes = std::move(changes);
+    for (const Assignment& fixed : request_.fixed) repair.changes.push_back(fixed);
+    std::sort(repair.changes.begin(), repair.changes.end(), [this](const Assignment& a, const Assignment& b) {
+      return subject_.name(a.fact) < subject_.name(b.fact);
+    });
+    for (const Assignment& change : repair.changes) {
+      const CostClass cost = cost_class_of(effect_of(subject_, change.fact));
+      repair.cost = std::max(repair.cost, cost);
+      repair.weight += change_weight(subject_, change.fact, request_.touch_model);
+      const bool asked = subject_.facts.values[change.fact].set && cost != CostClass::free;
+      if (cost == CostClass::numerics || asked || effect_of(subject_, change.fact) == KeyEffect::model) {
+        repair.applicability = Applicability::unsafe;
+      }
+    }
+    return repair;
+  }
+
+  /// One encoding over the present rules; takes solutions from it until one breaks a further rule. False:
+  /// undecided.
+  bool extend(Repairs& repairs, bool& exhausted) {
+    Smt smt(request_.smt);
+    Encoding encoding(smt, subject_.index(), base_);
+    std::set<FactId> inputs;
+    for (const std::uint32_t rule : rules_)
+      inputs.insert(subject_.index().inputs(rule).begin(), subject_.index().inputs(rule).end());
+    std::vector<SoftTerm> soft;
+    for (const FactId fact : inputs) {
+      if (!may_change(fact)) continue;
+      auto domain = repair_domain(subject_, fact);
+      if (!domain) continue;
+      encoding.open(fact, std::move(*domain));
+      weigh(smt, encoding, fact, soft);
+    }
+    for (const std::uint32_t rule : rules_) {
+      smt.require(smt.negate(encoding.violated(rule)));
+      smt.require(smt.negate(encoding.undecided(rule)));
+    }
+    for (const Repair& known : repairs.found) block(smt, encoding, known.changes);
+    while (repairs.found.size() < request_.limit) {
+      std::uint64_t cost = 0;
+      const Answer answer = smt.minimize(soft, {}, cost);
+      if (answer == Answer::undecided) return false;
+      if (answer == Answer::unsat) {
+        exhausted = true;
+        return !encoding.too_wide();
+      }
+      std::vector<Assignment> changes;
+      for (const FactId fact : encoding.open_keys()) {
+        if (smt.value(encoding.stays(fact))) continue;
+        const Choice choice = encoding.decode(fact);
+        if (!choice.unknown) changes.push_back({fact, choice.set, choice.value});
+      }
+      const std::size_t known = rules_.size();
+      if (accept(changes)) {
+        repairs.found.push_back(make(changes));
+        block(smt, encoding, repairs.found.back().changes);
+      } else if (rules_.size() > known) {
+        return true;
+      } else {
+        // The evaluator refuses what the encoding allows without naming a new rule: never propose it again.
+        block(smt, encoding, changes);
+      }
+    }
+    return true;
+  }
+
+  void weigh(Smt& smt, const Encoding& encoding, FactId fact, std::vector<SoftTerm>& soft) const {
+    const Domain& domain = encoding.domain(fact);
+    const std::uint32_t weight = change_weight(subject_, fact, request_.touch_model) * kScale;
+    for (std::size_t i = 1; i < domain.choices.size(); ++i) {
+      soft.push_back({smt.negate(encoding.chosen(fact, i)),
+                      weight + static_cast<std::uint32_t>(std::min<std::size_t>(i, kScale - 1))});
+    }
+    if (!domain.any_subset) return;
+    soft.push_back({smt.negate(encoding.is_subset(fact)), weight});
+    const Value& now = subject_.facts.values[fact].value;
+    for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
+      const Term member = encoding.member(fact, token);
+      const bool present =
+          now.kind() == Value::Kind::list && has_element(now.list(), Value(domain.tokens[token]));
+      // Taking an element away is a smaller step than putting another in.
+      soft.push_back(
+          {smt.implies(encoding.is_subset(fact), present ? member : smt.negate(member)), present ? 4u : 6u});
+    }
+  }
+
+  /// No later repair contains all of these changes.
+  void block(Smt& smt, const Encoding& encoding, const std::vector<Assignment>& changes) const {
+    std::vector<Term> all;
+    for (const Assignment& change : changes) {
+      if (!encoding.is_open(change.fact)) {
+        if (is_fixed(change.fact)) continue;
+        return;  // the key is not part of this question: its repair cannot be proposed as a superset here
+      }
+      all.push_back(is_state(smt, encoding, change));
+    }
+    smt.require(smt.negate(smt.all(std::move(all))));
+  }
+
+  static Term is_state(Smt& smt, const Encoding& encoding, const Assignment& change) {
+    const Domain& domain = encoding.domain(change.fact);
+    for (std::size_t i = 0; i < domain.choices.size(); ++i) {
+      const Choice& choice = domain.choices[i];
+      if (choice.set == change.set && choice.value == change.value && !choice.unknown)
+        return encoding.chosen(change.fact, i);
+    }
+    if (!domain.any_subset || change.value.kind() != Value::Kind::list) return kFalse;
+    std::vector<Term> parts{encoding.is_subset(change.fact)};
+    for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
+      const Term member = encoding.member(change.fact, token);
+      parts.push_back(has_element(change.value.list(), Value(domain.tokens[token])) ? member
+                                                                                    : smt.negate(member));
+    }
+    return smt.all(std::move(parts));
+  }
+
+  const Subject& subject_;
+  const RepairRequest& request_;
+  Facts base_;
+  std::set<std::uint32_t> before_;
+  std::set<std::uint32_t> rules_;
+};
+
+}  // namespace
+
+CostClass cost_class_of(KeyEffect effect) {
+  switch (effect) {
+    case KeyEffect::free:
+    case KeyEffect::run:
+      return CostClass::free;
+    case KeyEffect::memory:
+      return CostClass::memory;
+    case KeyEffect::speed:
+      return CostClass::speed;
+    case KeyEffect::model:
+    case KeyEffect::numerics:
+      return CostClass::numerics;
+  }
+  return CostClass::numerics;
+}
+
+std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_model) {
+  std::uint32_t weight = 0;
+  switch (effect_of(subject, fact)) {
+    case KeyEffect::free:
+      weight = 2;
+      break;
+    case KeyEffect::run:
+      weight = 3;
+      break;
+    case KeyEffect::memory:
+      weight = 12;
+      break;
+    case KeyEffect::speed:
+      weight = 16;
+      break;
+    case KeyEffect::numerics:
+      weight = 60;
+      break;
+    case KeyEffect::model:
+      weight = touch_model ? 400 : 4000;
+      break;
+  }
+  return subject.facts.values[fact].set ? weight * 3 : weight;
+}
+
+std::string describe(const Subject& subject, const std::vector<Assignment>& changes) {
+  std::string out;
+  for (const Assignment& change : changes) {
+    if (!out.empty()) out += ", ";
+    out += change.set ? fmt::format("set `{}` to `{}`", subject.name(change.fact), to_text(change.value))
+                      : fmt::format("unset `{}`", subject.name(change.fact));
+  }
+  return out;
+}
+
+Repairs find_repairs(const Subject& subject, const RepairRequest& request) {
+  return Search(subject, request).run();
+}
+
+}  // namespace capstan

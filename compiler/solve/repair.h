@@ -1,0 +1,48 @@
+// Smallest ways out: changes of keys after which a set of violated checks holds and no other check is newly
+// violated. The solver proposes by weight (MaxSMT), the evaluator confirms each proposal over all rules; a
+// rule that a proposal would break joins the question. What defines the model is never touched unless asked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/constraints/smt.h"
+#include "compiler/diagnostics/diagnostic.h"
+#include "compiler/solve/subject.h"
+
+namespace capstan {
+
+struct Repair {
+  std::vector<Assignment> changes;   ///< sorted by key name
+  CostClass cost = CostClass::free;  ///< the dearest of its changes
+  Applicability applicability =
+      Applicability::safe;  ///< unsafe: changes numerics, or speed or memory choices the user made
+  std::uint64_t weight = 0;
+};
+
+struct RepairRequest {
+  std::vector<std::uint32_t> targets;  ///< positions of violated checks that must hold afterwards
+  std::vector<Assignment> fixed;       ///< changes that are part of every repair
+  std::vector<FactId> frozen;          ///< keys that stay as they are (beside `fixed`)
+  std::size_t limit = 5;               ///< at most so many repairs
+  bool touch_model = false;
+  bool allow_new_advice = false;  ///< findings of kind advice may appear
+  SmtOptions smt;
+};
+
+struct Repairs {
+  std::vector<Repair> found;  ///< best first
+  bool complete = true;       ///< false: a limit was met, there may be more
+};
+
+Repairs find_repairs(const Subject& subject, const RepairRequest& request);
+
+/// Weight of changing one key; the base of all rankings. Free < memory < speed < numerics; user-set keys cost
+/// more.
+std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_model);
+CostClass cost_class_of(KeyEffect effect);
+/// "set `model.x` to `true`, unset `ddp.y`"
+std::string describe(const Subject& subject, const std::vector<Assignment>& changes);
+
+}  // namespace capstan
