@@ -137,8 +137,17 @@ class Checker {
     integer("rng_offset", 0, std::numeric_limits<std::uint32_t>::max());
   }
   void counter_in(std::size_t i) { type_in(i, DType::u64, 1); }
-  /// Scratch: any floating-point type, any size; the op that needs a size checks it itself.
-  void scratch_out(std::size_t i) { is_float(output(i), fmt::format("output {}", i)); }
+  /// Scratch of at least the size that the format gives it.
+  void scratch_out(std::size_t i, std::int64_t elements) {
+    is_float(output(i), fmt::format("output {}", i));
+    has_at_least(output(i), fmt::format("output {}", i), elements);
+  }
+  void has_at_least(const Buffer& buffer, const std::string& where, std::int64_t elements) {
+    if (buffer.elements() < elements) {
+      fail(fmt::format("{} `{}` has {} elements, needs at least {}", where, buffer.name, buffer.elements(),
+                       elements));
+    }
+  }
 
   const Plan& plan() const { return plan_; }
 
@@ -158,6 +167,11 @@ std::int64_t last_extent(const Buffer& buffer) {
 }
 std::int64_t rows(const Buffer& buffer) {
   return buffer.elements() / last_extent(buffer);
+}
+
+/// Rows of the partial sums of a column sum over `count` rows.
+std::int64_t row_chunks(std::int64_t count) {
+  return std::min<std::int64_t>(256, (count + 15) / 16);
 }
 
 void check_load_micro_batch(Checker& c) {
@@ -234,7 +248,10 @@ void check_norm_backward(Checker& c, bool centered) {
   }
   c.float_out(0, elements);
   if (accumulates) c.same(0, fixed);
-  if (c.outputs() == 2 + gradients) c.scratch_out(1 + gradients);
+  if (c.outputs() == 2 + gradients) {
+    c.scratch_out(1 + gradients,
+                  product({static_cast<std::int64_t>(gradients), row_chunks(elements / width), width}));
+  }
 }
 
 void check_gemm(Checker& c) {
@@ -292,7 +309,7 @@ void check_attention(Checker& c, bool backward) {
     c.counter_in(4);
     c.float_out(0, qkv);
     c.float_out(1, per_row);
-    if (c.outputs() == 3) c.scratch_out(2);
+    if (c.outputs() == 3) c.scratch_out(2, qkv);
   } else {
     c.float_in(0, qkv);
     c.counter_in(1);
@@ -363,7 +380,7 @@ void check_bias_backward(Checker& c) {
   c.float_in(0, c.input(0).elements());
   c.float_in(1, width);
   c.same(0, 1);
-  if (c.outputs() == 2) c.scratch_out(1);
+  if (c.outputs() == 2) c.scratch_out(1, product({row_chunks(c.input(0).elements() / width), width}));
 }
 
 void check_grad_norm(Checker& c) {
@@ -374,15 +391,16 @@ void check_grad_norm(Checker& c) {
   c.type_in(last, DType::i32, 1);
   c.float_out(0, 1);
   c.same(1, last);
-  if (c.outputs() == 3) c.scratch_out(2);
+  if (c.outputs() == 3) c.scratch_out(2, 1024);
 }
 
 void check_learning_rate(Checker& c) {
   c.counts(1, 1, 1, 1);
   c.text("style", {"constant", "linear", "cosine", "inverse-square-root"});
   for (const char* name : {"max_lr", "min_lr", "init_lr"}) c.floating(name, 0.0, 1e30);
-  c.integer("warmup_steps", 0, std::int64_t{1} << 40);
-  c.integer("decay_steps", 0, std::int64_t{1} << 40);
+  c.floating("warmup_steps", 0.0, 1e15);
+  c.floating("decay_steps", 0.0, 1e15);
+  c.floating("unit", 0.0, 1e15);
   if (!c.ok()) return;
   c.type_in(0, DType::i64, 1);
   c.float_out(0, 1);
@@ -496,24 +514,63 @@ void check_kind(Checker& c, OpKind kind) {
   c.fail("is of no known kind");
 }
 
-/// Operands of one op may be one buffer, never two buffers that share bytes.
+/// Whether output `output` may stand at the place of input `input` ("in place" in the table).
+bool works_in_place(OpKind kind, std::size_t input, std::size_t output) {
+  if (output != 0) return false;
+  switch (kind) {
+    case OpKind::gelu:
+    case OpKind::dropout:
+    case OpKind::dropout_backward:
+    case OpKind::cross_entropy_backward:
+      return input == 0;
+    case OpKind::dropout_add:
+    case OpKind::add:
+    case OpKind::gelu_backward:
+      return input <= 1;
+    case OpKind::swiglu_backward:
+      return input == 1;
+    default:
+      return false;
+  }
+}
+
+bool share_bytes(const Buffer& a, const Buffer& b) {
+  return a.offset < b.offset + b.bytes() && b.offset < a.offset + a.bytes();
+}
+
+/// Two buffers that are operands of one op share no byte, unless the op works in place on exactly that pair.
 std::optional<std::string> find_overlap(const Plan& plan, const Op& op) {
-  std::vector<BufferId> ids = op.inputs;
-  ids.insert(ids.end(), op.outputs.begin(), op.outputs.end());
-  std::sort(ids.begin(), ids.end(), [&](BufferId a, BufferId b) {
-    const auto& left = plan.buffers[a];
-    const auto& right = plan.buffers[b];
-    return left.offset != right.offset ? left.offset < right.offset : a < b;
-  });
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  const Buffer* furthest = nullptr;
-  for (const BufferId id : ids) {
-    const Buffer& buffer = plan.buffers[id];
-    if (furthest != nullptr && furthest->offset + furthest->bytes() > buffer.offset) {
-      return fmt::format("its operands `{}` and `{}` share bytes of the arena", furthest->name, buffer.name);
+  // Long operand lists are those of gradients and parameters, each once; this also keeps the search below short.
+  for (const auto* list : {&op.inputs, &op.outputs}) {
+    std::vector<BufferId> sorted = *list;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice == sorted.end() || (list == &op.inputs && list->size() <= 8)) continue;
+    return fmt::format("`{}` stands twice in one operand list", plan.buffers[*twice].name);
+  }
+  struct Place {
+    const Buffer* buffer;
+    bool output;
+    std::size_t index;
+  };
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    places.push_back({&plan.buffers[op.inputs[i]], false, i});
+  for (std::size_t i = 0; i < op.outputs.size(); ++i)
+    places.push_back({&plan.buffers[op.outputs[i]], true, i});
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.buffer->offset < b.buffer->offset; });
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t j = i + 1; j < places.size() && share_bytes(*places[i].buffer, *places[j].buffer); ++j) {
+      const Place &first = places[i], &second = places[j];
+      if (first.buffer == second.buffer) continue;
+      const Place &in = first.output ? second : first, &out = first.output ? first : second;
+      const bool in_place = in.output != out.output && works_in_place(op.kind, in.index, out.index) &&
+                            in.buffer->offset == out.buffer->offset && in.buffer->dtype == out.buffer->dtype;
+      if (in_place) continue;
+      return fmt::format("its operands `{}` and `{}` share bytes of the arena", first.buffer->name,
+                         second.buffer->name);
     }
-    if (furthest == nullptr || buffer.offset + buffer.bytes() > furthest->offset + furthest->bytes())
-      furthest = &buffer;
   }
   return std::nullopt;
 }

@@ -116,7 +116,9 @@ void read_schedule(const JsonNode& node, plan::Schedule& schedule) {
   schedule.log_every = node.field("log_every").integer(0, kMaxSteps);
 }
 
-void read_buffer(const JsonNode& node, std::size_t index, std::uint64_t arena, plan::Buffer& buffer) {
+void read_buffer(const JsonNode& node, std::uint64_t arena, std::vector<plan::Buffer>& buffers) {
+  const std::size_t index = buffers.size();
+  plan::Buffer& buffer = buffers.emplace_back();
   node.require_exactly({"id", "name", "dtype", "shape", "role", "init", "offset"});
   buffer.id = static_cast<plan::BufferId>(node.field("id").integer(0, kMaxBuffers));
   if (!node.failed() && buffer.id != index)
@@ -173,7 +175,9 @@ void read_attributes(const JsonNode& node, plan::Op& op) {
   }
 }
 
-void read_op(const JsonNode& node, std::size_t index, std::size_t buffers, plan::Op& op) {
+void read_op(const JsonNode& node, std::size_t buffers, std::vector<plan::Op>& ops) {
+  const std::size_t index = ops.size();
+  plan::Op& op = ops.emplace_back();
   node.require_exactly(
       {"id", "kind", "phase", "stage", "inputs", "outputs", "attributes", "module", "layer", "key"});
   op.id = static_cast<plan::OpId>(node.field("id").integer(0, kMaxOps));
@@ -198,7 +202,9 @@ void read_op(const JsonNode& node, std::size_t index, std::size_t buffers, plan:
   op.key = node.field("key").text(256);
 }
 
-void read_segment(const JsonNode& node, std::size_t index, plan::Segment& segment) {
+void read_segment(const JsonNode& node, std::vector<plan::Segment>& segments) {
+  const std::size_t index = segments.size();
+  plan::Segment& segment = segments.emplace_back();
   node.require_exactly(
       {"id", "mode", "scope", "reason", "first_op", "end_op", "whole_iteration", "layer", "phase"});
   segment.id = static_cast<std::uint32_t>(node.field("id").integer(0, kMaxOps));
@@ -249,15 +255,11 @@ void read_document(const JsonNode& root, Plan& result) {
   result.data.seed = data.field("seed").unsigned_integer(UINT64_MAX);
   result.seed = root.field("seed").unsigned_integer(UINT64_MAX);
   read_memory(root.field("memory"), result.memory);
-  root.field("buffers").each(kMaxBuffers, [&](const JsonNode& node) {
-    read_buffer(node, result.buffers.size(), result.memory.arena, result.buffers.emplace_back());
-  });
-  root.field("ops").each(kMaxOps, [&](const JsonNode& node) {
-    read_op(node, result.ops.size(), result.buffers.size(), result.ops.emplace_back());
-  });
-  root.field("segments").each(kMaxOps, [&](const JsonNode& node) {
-    read_segment(node, result.segments.size(), result.segments.emplace_back());
-  });
+  root.field("buffers").each(
+      kMaxBuffers, [&](const JsonNode& node) { read_buffer(node, result.memory.arena, result.buffers); });
+  root.field("ops").each(
+      kMaxOps, [&](const JsonNode& node) { read_op(node, result.buffers.size(), result.ops); });
+  root.field("segments").each(kMaxOps, [&](const JsonNode& node) { read_segment(node, result.segments); });
   root.field("checks").each(64, [&](const JsonNode& node) {
     plan::Check& check = result.checks.emplace_back();
     node.require_exactly({"kind", "flag", "key", "fatal"});

@@ -84,9 +84,9 @@ inline Plan make_tiny_plan(bool captured = true) {
   const BufferId ddropped = add_activation("dropped.grad", kHidden);
   const BufferId dmixed = add_activation("mixed.grad", kHidden);
   const BufferId dembedded = add_activation("embedded.grad", kHidden);
-  const BufferId partial = builder.add_buffer("grad_norm.partial", DType::f32, {64}, Role::workspace);
+  const BufferId partial = builder.add_buffer("grad_norm.partial", DType::f32, {1024}, Role::workspace);
   const BufferId order =
-      builder.add_buffer("embedding.word.order", DType::i32, {2 * kTokens + kVocab + 1}, Role::workspace);
+      builder.add_buffer("embedding.word.order", DType::i32, {4 * kTokens + 2 * kVocab + 2}, Role::workspace);
 
   const auto gemm = [&](BufferId a, BufferId b, BufferId d, std::int64_t m, std::int64_t n, std::int64_t k,
                         bool transpose_a, bool transpose_b, bool accumulate) {

@@ -410,31 +410,33 @@ TEST(OpOptimizer, LearningRateFollowsMegatronsSchedule) {
     std::int64_t step;
     double want;
   };
-  // max 1, min 0.1, init 0.2, warm-up 4, decay 12; iteration = step + 1. By hand from get_lr of
-  // OptimizerParamScheduler.
+  // max 1, min 0.1, init 0.2, warm-up 4, decay 12, unit 0.5. By hand from get_lr of OptimizerParamScheduler,
+  // which is stepped after the optimizer: the first step has init_lr.
   const Point points[] = {
-      {"constant", 0, 0.4},
-      {"constant", 3, 1.0},
+      {"constant", 0, 0.2},
+      {"constant", 2, 0.6},
+      {"constant", 4, 1.0},
       {"constant", 99, 1.0},
-      {"linear", 1, 0.6},
-      {"linear", 7, 0.55},
-      {"linear", 11, 0.1},
+      {"linear", 1, 0.4},
+      {"linear", 8, 0.55},
       {"linear", 12, 0.1},
-      {"cosine", 7, 0.55},
-      {"cosine", 5, 0.1 + 0.9 * 0.5 * (1 + std::cos(M_PI / 4))},
+      {"linear", 13, 0.1},
+      {"cosine", 8, 0.55},
+      {"cosine", 6, 0.1 + 0.9 * 0.5 * (1 + std::cos(M_PI / 4))},
       {"cosine", 30, 0.1},
-      {"inverse-square-root", 8, 2.0 / 3},
-      {"inverse-square-root", 12, 0.1},
+      {"inverse-square-root", 9, 2.0 / 3},
+      {"inverse-square-root", 13, 0.1},
   };
   for (const Point& point : points) {
     PlanSketch sketch;
     sketch.op(OpKind::learning_rate, {sketch.step}, {sketch.rate},
-              {{"decay_steps", std::int64_t{12}},
+              {{"decay_steps", 12.0},
                {"init_lr", 0.2},
                {"max_lr", 1.0},
                {"min_lr", 0.1},
                {"style", std::string(point.style)},
-               {"warmup_steps", std::int64_t{4}}});
+               {"unit", 0.5},
+               {"warmup_steps", 4.0}});
     OpHarness run(sketch.finish());
     run.set(sketch.step, {static_cast<double>(point.step)});
     run.run(0);

@@ -90,7 +90,7 @@ TEST_F(OpGradient, LayerNorm) {
     const auto x = f64("x", {5, 7}), w = f64("w", {7}), b = f64("b", {7}), y = f64("y", {5, 7}),
                mean = f64("mean", {5}), rstd = f64("rstd", {5});
     const auto dy = f64("dy", {5, 7}), dx = f64("dx", {5, 7}), dw = f64("dw", {7}), db = f64("db", {7}),
-               partial = f64("partial", {7});
+               partial = f64("partial", {2, 7});
     const auto forward = sketch.op(OpKind::layer_norm, {x, w, b}, {y, mean, rstd}, {{"eps", 1e-3}});
     std::vector<BufferId> in = {dy, x, w, mean, rstd, dw, db};
     if (accumulate) in.push_back(dx);
