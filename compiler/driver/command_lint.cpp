@@ -20,7 +20,7 @@
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
-#include "compiler/solve/check.h"
+#include "compiler/fixes/suggest.h"
 #include "grammar/source/replace_file.h"
 #include "grammar/toml/toml_comments.h"
 
@@ -157,8 +157,9 @@ class Linter {
     if (!prepared) return {};
     CheckOptions check_options;
     check_options.explain = !options_.no_explain;
-    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace_.sources()},
-          check_options, sink);
+    check_and_suggest(
+        {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace_.sources()},
+        check_options, sink);
     suppress(*file, prepared->config, sink);
     return stack_words(prepared->stack);
   }

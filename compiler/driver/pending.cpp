@@ -25,6 +25,11 @@ CAPSTAN_PENDING RuleSet resolve(const std::vector<RuleFile>&, const std::vector<
 CAPSTAN_PENDING ActiveRules select(const RuleSet& rules, const Stack&) {
   return {&rules, {}};
 }
-CAPSTAN_PENDING Evaluation evaluate(const ActiveRules&, Facts facts) { return {{}, std::move(facts)}; }
+CAPSTAN_PENDING Evaluated evaluate_expression(const TypedExpr&, const Facts&) {
+  return {};
+}
+CAPSTAN_PENDING Evaluation evaluate(const ActiveRules&, Facts facts) {
+  return {{}, std::move(facts)};
+}
 
 }  // namespace capstan

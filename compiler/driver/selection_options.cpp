@@ -28,10 +28,15 @@ void add_selection_options(CLI::App& command, SelectionOptions& options) {
           "--select", options.select,
           "only these findings: codes, beginnings of codes, names, families or kinds, separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("RULES");
-  command.add_option("--ignore", options.ignore, "not these findings")->delimiter(',')->type_name("RULES");
+  command.add_option("--ignore", options.ignore, "not these findings")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("RULES");
   command.add_option("--severity", options.severity, "severity of findings")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("RULES=LEVEL");
 }
 
