@@ -131,7 +131,8 @@ struct Schedule {
 
 /// Data source, as configured; the runtime opens it.
 struct Data {
-  /// "text" (byte-level tokens), "token_shards" (llm.c), "megatron_indexed", "random"; "none": nothing to train on yet
+  /// "text" (byte-level tokens), "token_shards" (llm.c), "megatron_indexed", "random"; "none": nothing to
+  /// train on yet
   std::string kind;
   std::string path;
   std::uint64_t seed = 0;  ///< order of samples

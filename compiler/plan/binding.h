@@ -1,0 +1,23 @@
+// The parts of bind_model, one per subject; each reads its keys and fills its part of the spec.
+#pragma once
+
+#include "compiler/plan/effective_config.h"
+#include "compiler/plan/model_spec.h"
+
+namespace capstan::plan {
+
+// bind_architecture.cpp: dims, norm, activation, positions, biases, dropout, initial weights
+void bind_architecture(EffectiveConfig& config, ModelSpec& spec);
+// bind_precision.cpp: dtypes of parameters, gradients, masters
+void bind_precision(EffectiveConfig& config, ModelSpec& spec);
+// bind_training.cpp: batch, steps, optimizer, learning-rate schedule, data, checks, seeds
+void bind_training(EffectiveConfig& config, ModelSpec& spec);
+// bind_capture.cpp: recompute and graphs
+void bind_recompute(EffectiveConfig& config, ModelSpec& spec);
+void bind_capture(EffectiveConfig& config, ModelSpec& spec);
+// unsupported.cpp: refuses what the runtime cannot do; call before the others
+void refuse_unsupported(EffectiveConfig& config);
+/// Judges every setting that nothing has read; call last.
+void judge_unread_settings(EffectiveConfig& config);
+
+}  // namespace capstan::plan

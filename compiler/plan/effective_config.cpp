@@ -1,0 +1,135 @@
+#include "compiler/plan/effective_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/diagnostics/codes.h"
+#include "compiler/facts/derive.h"
+
+namespace capstan::plan {
+
+EffectiveConfig::EffectiveConfig(const Config& config, const SchemaView& schema, const Facts* final_facts,
+                                 Sink& sink)
+    : config_(config), schema_(schema), final_facts_(final_facts), sink_(sink) {}
+
+Value EffectiveConfig::value(std::string_view path) {
+  note_used(path);
+  FactId id = 0;
+  if (final_facts_ != nullptr && final_facts_->names != nullptr && final_facts_->names->find(path, id) &&
+      id < final_facts_->values.size() && final_facts_->values[id].state == Fact::State::known) {
+    return final_facts_->values[id].value;
+  }
+  FactNames names;
+  id = names.intern(path);
+  const Facts facts = derive_facts(config_, schema_, names);
+  return facts.values[id].state == Fact::State::known ? facts.values[id].value : Value();
+}
+
+Span EffectiveConfig::place_of(std::string_view path) const {
+  const Setting* setting = config_.find(path);
+  if (setting == nullptr) return {};
+  return setting->origin.value.exists() ? setting->origin.value : setting->origin.key;
+}
+
+void EffectiveConfig::problem(const char* code, std::string_view path, std::string message,
+                              std::string help) {
+  const CodeInfo* info = find_code(code);
+  Diagnostic diagnostic;
+  diagnostic.code = code;
+  diagnostic.name = info->name;
+  diagnostic.severity = info->severity;
+  diagnostic.message = std::move(message);
+  diagnostic.keys = {std::string(path)};
+  const Span place = place_of(path);
+  if (place.exists()) diagnostic.labels.push_back({place, {}, true});
+  if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
+  sink_.report(std::move(diagnostic));
+}
+
+void EffectiveConfig::require(std::string_view path, const char* what) {
+  note_used(path);
+  problem("PL002", path, fmt::format("a plan needs `{}` ({}), and nothing sets it", path, what),
+          fmt::format("set `{}`", path));
+}
+
+bool EffectiveConfig::boolean(std::string_view path, bool otherwise) {
+  const Value found = value(path);
+  if (found.is_none()) return otherwise;
+  if (found.kind() == Value::Kind::boolean) return found.boolean();
+  problem("PL003", path, fmt::format("`{}` is {}; a plan needs true or false", path, to_text(found)));
+  return otherwise;
+}
+
+std::optional<std::int64_t> EffectiveConfig::integer(std::string_view path, std::int64_t low,
+                                                     std::int64_t high) {
+  const Value found = value(path);
+  if (found.is_none()) return std::nullopt;
+  if (found.kind() == Value::Kind::integer && found.integer() >= low && found.integer() <= high)
+    return found.integer();
+  problem("PL003", path,
+          fmt::format("`{}` is {}; a plan needs an integer from {} to {}", path, to_text(found), low, high));
+  return std::nullopt;
+}
+
+std::int64_t EffectiveConfig::integer(std::string_view path, std::int64_t low, std::int64_t high,
+                                      std::int64_t otherwise) {
+  return integer(path, low, high).value_or(otherwise);
+}
+
+std::optional<double> EffectiveConfig::number(std::string_view path, double low, double high) {
+  const Value found = value(path);
+  if (found.is_none()) return std::nullopt;
+  if (found.is_number() && found.number() >= low && found.number() <= high) return found.number();
+  problem("PL003", path,
+          fmt::format("`{}` is {}; a plan needs a number from {} to {}", path, to_text(found), low, high));
+  return std::nullopt;
+}
+
+double EffectiveConfig::number(std::string_view path, double low, double high, double otherwise) {
+  return number(path, low, high).value_or(otherwise);
+}
+
+std::string EffectiveConfig::text(std::string_view path, std::string_view otherwise) {
+  const Value found = value(path);
+  if (found.is_none()) return std::string(otherwise);
+  if (found.kind() == Value::Kind::string) return found.string();
+  problem("PL003", path, fmt::format("`{}` is {}; a plan needs a string", path, to_text(found)));
+  return std::string(otherwise);
+}
+
+std::vector<std::string> EffectiveConfig::words(std::string_view path) {
+  const Value found = value(path);
+  std::vector<std::string> words;
+  if (found.kind() == Value::Kind::string) {
+    std::string_view rest = found.string();
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      std::string_view word = rest.substr(0, comma);
+      const std::size_t begin = word.find_first_not_of(" \t"), end = word.find_last_not_of(" \t");
+      if (begin != std::string_view::npos) words.emplace_back(word.substr(begin, end - begin + 1));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  } else if (found.kind() == Value::Kind::list) {
+    for (const Value& item : found.list()) {
+      if (item.kind() == Value::Kind::string) {
+        words.push_back(item.string());
+      } else {
+        problem("PL003", path,
+                fmt::format("`{}` has the element {}; a plan needs strings", path, to_text(item)));
+      }
+    }
+  } else if (!found.is_none()) {
+    problem("PL003", path, fmt::format("`{}` is {}; a plan needs a list of strings", path, to_text(found)));
+  }
+  return words;
+}
+
+std::optional<Value> EffectiveConfig::default_of(std::string_view path) const {
+  const KeyView view = schema_.find(path);
+  if (view.spec == nullptr || !view.spec->has_default) return std::nullopt;
+  return view.spec->default_value;
+}
+
+}  // namespace capstan::plan
