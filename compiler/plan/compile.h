@@ -1,0 +1,15 @@
+// A checked config -> a finished plan: bind, lower, passes. The one entry for commands.
+#pragma once
+
+#include <optional>
+
+#include "compiler/plan/bind_model.h"
+#include "compiler/plan/plan.h"
+
+namespace capstan::plan {
+
+/// Nothing when an error was reported: what the runtime cannot do (PL001), missing or unusable values (PL002,
+/// PL003), a capture that cannot be honoured (PL004), a fault of the compiler (PL005).
+std::optional<Plan> compile(const BindRequest& request, Sink& sink);
+
+}  // namespace capstan::plan
