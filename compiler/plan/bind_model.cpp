@@ -7,7 +7,7 @@ namespace capstan::plan {
 
 std::optional<ModelSpec> bind_model(const BindRequest& request, Sink& sink) {
   Sink own;
-  EffectiveConfig config(request.config, request.schema, request.final_facts, own);
+  EffectiveConfig config(request.config, request.schema, request.final_facts, request.sources, own);
   ModelSpec spec;
   spec.producer = request.producer;
   spec.config_name = request.config_name;

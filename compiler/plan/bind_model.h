@@ -11,6 +11,7 @@
 #include "compiler/facts/facts.h"
 #include "compiler/plan/model_spec.h"
 #include "compiler/schema/schema.h"
+#include "grammar/source/source_file.h"
 
 namespace capstan::plan {
 
@@ -20,6 +21,8 @@ struct BindRequest {
   const Facts* final_facts = nullptr;  ///< after evaluation (rewrites applied); null: the config as it is
   std::string config_name;             ///< file name without folder
   std::string producer;                ///< "capstan 0.1.0"
+  const SourceMap* sources =
+      nullptr;  ///< for paths relative to the file that names them; null: taken as they are
 };
 
 /// Nothing when an error was reported.

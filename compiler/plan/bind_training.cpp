@@ -136,7 +136,7 @@ void bind_rate_schedule(EffectiveConfig& config, ModelSpec& spec, const Batch& b
 }
 
 void bind_data(EffectiveConfig& config, ModelSpec& spec) {
-  spec.data.path = config.text("dataset.path", "");
+  spec.data.path = config.file_name("dataset.path");
   std::string kind = config.text("execute.data", spec.data.path.empty() ? "none" : "text");
   if (spec.data.path.empty() && kind != "random" && kind != "none") {
     config.require("dataset.path", "the data");

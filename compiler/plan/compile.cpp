@@ -11,7 +11,7 @@ std::optional<Plan> compile(const BindRequest& request, Sink& sink) {
   if (!spec) return std::nullopt;
   Plan plan = lower(*spec);
   const PassResult result = run_passes(plan, *spec);
-  EffectiveConfig config(request.config, request.schema, request.final_facts, sink);
+  EffectiveConfig config(request.config, request.schema, request.final_facts, request.sources, sink);
   for (const Refusal& refusal : result.refusals)
     config.problem("PL004", refusal.key, refusal.message, refusal.help);
   if (!result.fault.empty()) {

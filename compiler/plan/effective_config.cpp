@@ -10,8 +10,8 @@
 namespace capstan::plan {
 
 EffectiveConfig::EffectiveConfig(const Config& config, const SchemaView& schema, const Facts* final_facts,
-                                 Sink& sink)
-    : config_(config), schema_(schema), final_facts_(final_facts), sink_(sink) {}
+                                 const SourceMap* sources, Sink& sink)
+    : config_(config), schema_(schema), final_facts_(final_facts), sources_(sources), sink_(sink) {}
 
 Value EffectiveConfig::value(std::string_view path) {
   note_used(path);
@@ -28,6 +28,12 @@ Value EffectiveConfig::value(std::string_view path) {
 
 Span EffectiveConfig::place_of(std::string_view path) const {
   const Setting* setting = config_.find(path);
+  if (setting == nullptr && !path.empty()) {
+    // A derived fact stands where its source does: the world size at `cluster.nodes`.
+    FactNames names;
+    const FactId id = names.intern(path);
+    setting = derive_facts(config_, schema_, names).values[id].setting;
+  }
   if (setting == nullptr) return {};
   return setting->origin.value.exists() ? setting->origin.value : setting->origin.key;
 }
@@ -96,6 +102,17 @@ std::string EffectiveConfig::text(std::string_view path, std::string_view otherw
   if (found.kind() == Value::Kind::string) return found.string();
   problem("PL003", path, fmt::format("`{}` is {}; a plan needs a string", path, to_text(found)));
   return std::string(otherwise);
+}
+
+std::string EffectiveConfig::file_name(std::string_view path) {
+  const std::string name = text(path, "");
+  const Setting* setting = config_.find(path);
+  if (name.empty() || name.front() == '/' || setting == nullptr || sources_ == nullptr) return name;
+  const Span place = setting->origin.value.exists() ? setting->origin.value : setting->origin.key;
+  if (!place.exists() || (*sources_)[place.source].kind() != SourceKind::file) return name;
+  const std::string& file = (*sources_)[place.source].name();
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? name : file.substr(0, slash + 1) + name;
 }
 
 std::vector<std::string> EffectiveConfig::words(std::string_view path) {

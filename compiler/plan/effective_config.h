@@ -15,6 +15,7 @@
 #include "compiler/diagnostics/sink.h"
 #include "compiler/facts/facts.h"
 #include "compiler/schema/schema.h"
+#include "grammar/source/source_file.h"
 
 namespace capstan::plan {
 
@@ -22,7 +23,8 @@ class EffectiveConfig {
  public:
   /// `final_facts`: what evaluation left, or null (then no rewrite is applied). The referenced values must
   /// outlive this.
-  EffectiveConfig(const Config& config, const SchemaView& schema, const Facts* final_facts, Sink& sink);
+  EffectiveConfig(const Config& config, const SchemaView& schema, const Facts* final_facts,
+                  const SourceMap* sources, Sink& sink);
 
   /// None when nobody set the key and it has no default (or the default is none).
   Value value(std::string_view path);
@@ -36,6 +38,8 @@ class EffectiveConfig {
   double number(std::string_view path, double low, double high, double otherwise);
   std::optional<double> number(std::string_view path, double low, double high);
   std::string text(std::string_view path, std::string_view otherwise);
+  /// A file name; a relative one is taken from the folder of the config file that names it.
+  std::string file_name(std::string_view path);
   /// A list of strings, or a string split at commas.
   std::vector<std::string> words(std::string_view path);
 
@@ -59,6 +63,7 @@ class EffectiveConfig {
   const Config& config_;
   const SchemaView& schema_;
   const Facts* final_facts_;
+  const SourceMap* sources_;
   Sink& sink_;
   std::set<std::string, std::less<>> used_;
 };

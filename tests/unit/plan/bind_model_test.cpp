@@ -1,0 +1,355 @@
+#include "compiler/plan/bind_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/plan/compile.h"
+#include "tests/support/bound_config.h"
+
+namespace capstan::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Bound {
+  std::optional<ModelSpec> spec;
+  std::vector<Diagnostic> diagnostics;
+
+  /// "CODE key" of each error, in order.
+  std::vector<std::string> errors() const {
+    std::vector<std::string> texts;
+    for (const Diagnostic& d : diagnostics) {
+      if (d.severity == Severity::error) texts.push_back(d.code + " " + d.keys.at(0));
+    }
+    return texts;
+  }
+};
+
+Bound bind_spec(const std::string& text, const std::string& stack = "bridge-0.4",
+                const std::string& name = "test.toml") {
+  const auto bound = bind_text(text, stack, name);
+  EXPECT_THAT(bound->sink.diagnostics(), IsEmpty()) << bound->sink.diagnostics()[0].message;
+  Sink sink;
+  Bound result;
+  result.spec =
+      bind_model({bound->config, *bound->schema, nullptr, name, "capstan test", &bound->sources}, sink);
+  result.diagnostics = sink.take();
+  return result;
+}
+
+const std::string kSmall = R"(
+[model]
+num_layers = 4
+hidden_size = 64
+num_attention_heads = 4
+vocab_size = 1000
+seq_length = 32
+[train]
+micro_batch_size = 2
+global_batch_size = 8
+train_iters = 100
+[optimizer]
+lr = 1e-3
+)";
+
+ModelSpec good(const std::string& text, const std::string& stack = "bridge-0.4") {
+  Bound bound = bind_spec(text, stack);
+  EXPECT_THAT(bound.errors(), IsEmpty());
+  return bound.spec.value_or(ModelSpec{});
+}
+
+TEST(BindModel, DefaultsAreTheFrameworks) {
+  const ModelSpec spec = good(kSmall);
+  EXPECT_EQ(spec.dims.layers, 4);
+  EXPECT_EQ(spec.dims.kv_heads, 4);
+  EXPECT_EQ(spec.dims.head_dim, 16);
+  EXPECT_EQ(spec.dims.ffn_hidden, 256);
+  EXPECT_EQ(spec.dims.padded_vocab, 1000);  // should_pad_vocab is off in Bridge
+  EXPECT_EQ(spec.dims.micro_batches, 4);
+  EXPECT_EQ(spec.normalization, Normalization::layer_norm);
+  EXPECT_EQ(spec.activation, Activation::gelu);
+  EXPECT_EQ(spec.positions, Positions::learned);
+  EXPECT_TRUE(spec.linear_bias && spec.qkv_bias && spec.tied_head);
+  EXPECT_DOUBLE_EQ(spec.hidden_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(spec.attention_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(spec.init_std, 0.02);
+  EXPECT_DOUBLE_EQ(spec.output_init_std, 0.02 / std::sqrt(8.0));
+  EXPECT_EQ(spec.param_dtype, DType::f32);
+  EXPECT_FALSE(spec.has_masters);
+  EXPECT_DOUBLE_EQ(spec.optimizer.beta2, 0.999);
+  EXPECT_DOUBLE_EQ(spec.optimizer.weight_decay, 0.01);
+  EXPECT_DOUBLE_EQ(spec.optimizer.clip_grad, 1.0);
+  EXPECT_EQ(spec.optimizer.decay_style, "linear");
+  EXPECT_DOUBLE_EQ(spec.optimizer.decay_steps, 100);
+  EXPECT_DOUBLE_EQ(spec.optimizer.sample_fraction, 1.0 / 8);
+  EXPECT_EQ(spec.seed, 1234u);
+  EXPECT_TRUE(spec.check_loss);
+  EXPECT_FALSE(spec.check_gradients);
+  EXPECT_EQ(spec.schedule.warmup_steps, 3);
+  EXPECT_EQ(spec.data.kind, "none");
+}
+
+TEST(BindModel, ALlamaLikeModel) {
+  const ModelSpec spec = good(kSmall + R"(
+weight_decay = 0.1
+[mixed_precision]
+bf16 = true
+)" + std::string("[scheduler]\nlr_decay_style = \"cosine\"\nlr_warmup_iters = 10\n"));
+  EXPECT_EQ(spec.param_dtype, DType::bf16);
+  EXPECT_TRUE(spec.has_masters);
+  EXPECT_EQ(spec.grad_dtype, DType::f32);  // mixed_precision.grad_reduce_in_fp32 is on by default
+  EXPECT_DOUBLE_EQ(spec.optimizer.warmup_steps, 10);
+}
+
+std::string with_model(const std::string& lines) {
+  std::string text = kSmall;
+  text.insert(text.find("[train]"), lines + "\n");
+  return text;
+}
+
+TEST(BindModel, ArchitectureKeys) {
+  const ModelSpec spec = good(with_model(R"(
+num_query_groups = 2
+kv_channels = 8
+ffn_hidden_size = 96
+normalization = "RMSNorm"
+layernorm_epsilon = 1e-6
+gated_linear_unit = true
+activation_func = "silu"
+add_bias_linear = false
+add_qkv_bias = true
+position_embedding_type = "rope"
+rotary_base = 500000
+rotary_percent = 0.5
+rotary_interleaved = true
+share_embeddings_and_output_weights = false
+should_pad_vocab = true
+hidden_dropout = 0.0
+attention_dropout = 0.0
+init_method_std = 0.01
+)"));
+  EXPECT_EQ(spec.dims.kv_heads, 2);
+  EXPECT_EQ(spec.dims.head_dim, 8);
+  EXPECT_EQ(spec.dims.padded_vocab, 1024);
+  EXPECT_EQ(spec.normalization, Normalization::rms_norm);
+  EXPECT_EQ(spec.activation, Activation::swiglu);
+  EXPECT_EQ(spec.positions, Positions::rope);
+  EXPECT_EQ(spec.rotary_dim, 4);
+  EXPECT_TRUE(spec.rotary_interleaved);
+  EXPECT_FALSE(spec.linear_bias);
+  EXPECT_TRUE(spec.qkv_bias);
+  EXPECT_FALSE(spec.tied_head);
+  EXPECT_DOUBLE_EQ(spec.embedding_init_std, 0.01);
+}
+
+TEST(BindModel, FusedBiasGeluIsTheTanhForm) {
+  EXPECT_EQ(good(with_model("bias_activation_fusion = true")).activation, Activation::gelu_tanh);
+  EXPECT_EQ(good(with_model("bias_activation_fusion = true\nadd_bias_linear = false")).activation,
+            Activation::gelu);
+}
+
+TEST(BindModel, ScheduleCountsInSamplesAsBridgeDoes) {
+  // 0.015 of 100 iterations of 8 samples are 12 samples, 1.5 steps.
+  ModelSpec spec = good(kSmall + "[scheduler]\nlr_warmup_fraction = 0.015\n");
+  EXPECT_DOUBLE_EQ(spec.optimizer.warmup_steps, 1.5);
+  // A warm-up as long as the decay is capped one sample below.
+  spec = good(kSmall + "[scheduler]\nlr_warmup_iters = 200\n");
+  EXPECT_DOUBLE_EQ(spec.optimizer.warmup_steps, 100 - 1.0 / 8);
+}
+
+TEST(BindModel, ProxyRuns) {
+  const ModelSpec spec = good(kSmall + "[execute]\nsteps = 5\nlayer_limit = 2\n");
+  EXPECT_EQ(spec.schedule.train_steps, 5);
+  EXPECT_DOUBLE_EQ(spec.optimizer.decay_steps, 100);
+  EXPECT_EQ(spec.dims.layers, 2);
+  EXPECT_DOUBLE_EQ(spec.output_init_std, 0.02 / std::sqrt(8.0));
+}
+
+TEST(BindModel, TextDataHasByteTokens) {
+  std::string text = kSmall + "[dataset]\npath = \"data/prose.txt\"\n";
+  text.replace(text.find("vocab_size = 1000\n"), 18, "");
+  const ModelSpec spec = *bind_spec(text, "bridge-0.4", "recipes/tiny.toml").spec;
+  EXPECT_EQ(spec.dims.vocab, 256);
+  EXPECT_EQ(spec.data.kind, "text");
+  EXPECT_EQ(spec.data.path, "recipes/data/prose.txt");
+  text = kSmall + "[dataset]\npath = \"/data/prose.txt\"\n";
+  text.replace(text.find("1000"), 4, "100");
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 model.vocab_size"));
+}
+
+TEST(BindModel, CaptureKeysOfEachRelease) {
+  ModelSpec spec =
+      good(with_model("cuda_graph_impl = \"transformer_engine\"\ncuda_graph_scope = [\"attn\", "
+                      "\"mlp\"]\nuse_te_rng_tracker = true"));
+  EXPECT_EQ(spec.capture.extent, CaptureSpec::Extent::scoped);
+  EXPECT_THAT(spec.capture.modules, ElementsAre("attn", "mlp"));
+  EXPECT_TRUE(spec.capture.rng_tracker);
+  // The default scope, "full", means whole layers.
+  spec = good(with_model("cuda_graph_impl = \"transformer_engine\""));
+  EXPECT_EQ(spec.capture.extent, CaptureSpec::Extent::scoped);
+  EXPECT_THAT(spec.capture.modules, IsEmpty());
+  EXPECT_FALSE(spec.capture.rng_tracker);
+  spec = good(with_model("cuda_graph_impl = \"local\"\ncuda_graph_scope = [\"full_iteration\"]"));
+  EXPECT_EQ(spec.capture.extent, CaptureSpec::Extent::iteration);
+  spec = good(with_model("cuda_graph_impl = \"full_iteration\""), "bridge-0.6");
+  EXPECT_EQ(spec.capture.extent, CaptureSpec::Extent::iteration);
+  spec = good(with_model("cuda_graph_impl = \"transformer_engine\"\ncuda_graph_modules = [\"attn\"]"),
+              "bridge-0.6");
+  EXPECT_THAT(spec.capture.modules, ElementsAre("attn"));
+  EXPECT_EQ(spec.capture.modules_key, "model.cuda_graph_modules");
+  EXPECT_THAT(
+      bind_spec(
+          with_model("cuda_graph_impl = \"transformer_engine\"\ncuda_graph_scope = [\"full_iteration\"]"))
+          .errors(),
+      ElementsAre("PL004 model.cuda_graph_scope"));
+}
+
+TEST(BindModel, RecomputeKeys) {
+  ModelSpec spec = good(with_model("recompute_granularity = \"selective\""));
+  EXPECT_THAT(spec.recompute.modules, ElementsAre("core_attn"));
+  spec = good(
+      with_model("recompute_granularity = \"full\"\nrecompute_method = \"block\"\nrecompute_num_layers = 3"));
+  EXPECT_EQ(spec.recompute.method, RecomputeSpec::Method::block);
+  EXPECT_EQ(spec.recompute.num_layers, 3);
+  EXPECT_THAT(bind_spec(with_model("recompute_granularity = \"full\"")).errors(),
+              ElementsAre("PL003 model.recompute_method", "PL002 model.recompute_num_layers"));
+  EXPECT_THAT(
+      bind_spec(
+          with_model("recompute_granularity = \"selective\"\nrecompute_modules = [\"moe_act\", \"mlp\"]"))
+          .errors(),
+      ElementsAre("PL001 model.recompute_modules"));
+}
+
+TEST(BindModel, MissingKeysAreNamedAllAtOnce) {
+  EXPECT_THAT(
+      bind_spec("[model]\nhidden_size = 64\n").errors(),
+      ElementsAre("PL002 model.num_layers", "PL002 model.num_attention_heads", "PL002 model.vocab_size",
+                  "PL002 train.micro_batch_size", "PL002 train.train_iters", "PL002 optimizer.lr"));
+}
+
+TEST(BindModel, ValuesThatDoNotFitEachOther) {
+  EXPECT_THAT(bind_spec(with_model("num_query_groups = 3")).errors(),
+              ElementsAre("PL003 model.num_query_groups"));
+  std::string text = kSmall;
+  text.replace(text.find("global_batch_size = 8"), 21, "global_batch_size = 7");
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.global_batch_size"));
+  EXPECT_THAT(bind_spec(with_model("position_embedding_type = \"rope\"\nrotary_percent = 0.1")).errors(),
+              ElementsAre("PL003 model.rotary_percent"));
+  EXPECT_THAT(bind_spec(with_model("hidden_dropout = 1.0")).errors(),
+              ElementsAre("PL003 model.hidden_dropout"));
+  EXPECT_THAT(bind_spec(kSmall + "[dataset]\nseq_length = 64\n").errors(),
+              ElementsAre("PL003 dataset.seq_length"));
+}
+
+TEST(BindModel, HugeValuesAreRefusedNotOverflowed) {
+  EXPECT_THAT(bind_spec(with_model("ffn_hidden_size = 9223372036854775807")).errors(),
+              ElementsAre("PL003 model.ffn_hidden_size"));
+  std::string text = kSmall;
+  text.replace(text.find("micro_batch_size = 2"), 20, "micro_batch_size = 1000000");
+  text.replace(text.find("global_batch_size = 8"), 21, "global_batch_size = 1000000");
+  text.replace(text.find("seq_length = 32"), 15, "seq_length = 4000000");
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.micro_batch_size"));
+}
+
+struct Unsupported {
+  const char* line;  ///< of [model]
+  const char* error;
+};
+
+class UnsupportedModel : public testing::TestWithParam<Unsupported> {};
+
+TEST_P(UnsupportedModel, IsRefusedByName) {
+  const Bound bound = bind_spec(with_model(GetParam().line));
+  EXPECT_FALSE(bound.spec.has_value());
+  EXPECT_THAT(bound.errors(), ElementsAre(GetParam().error));
+  for (const Diagnostic& d : bound.diagnostics) {
+    if (d.severity != Severity::error) continue;
+    ASSERT_FALSE(d.labels.empty());
+    EXPECT_FALSE(d.notes.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, UnsupportedModel,
+    testing::Values(
+        Unsupported{"num_moe_experts = 8", "PL001 model.num_moe_experts"},
+        Unsupported{"tensor_model_parallel_size = 2", "PL001 model.tensor_model_parallel_size"},
+        Unsupported{"pipeline_model_parallel_size = 2", "PL001 model.pipeline_model_parallel_size"},
+        Unsupported{"context_parallel_size = 2", "PL001 model.context_parallel_size"},
+        Unsupported{"multi_latent_attention = true", "PL001 model.multi_latent_attention"},
+        Unsupported{"fp8 = \"hybrid\"", "PL001 model.fp8"}, Unsupported{"fp16 = true", "PL001 model.fp16"},
+        Unsupported{"mtp_num_layers = 1", "PL001 model.mtp_num_layers"},
+        Unsupported{"qk_layernorm = true", "PL001 model.qk_layernorm"},
+        Unsupported{"layernorm_zero_centered_gamma = true", "PL001 model.layernorm_zero_centered_gamma"},
+        Unsupported{"window_size = [128, 0]", "PL001 model.window_size"},
+        Unsupported{"activation_func = \"relu\"", "PL001 model.activation_func"},
+        Unsupported{"position_embedding_type = \"yarn\"", "PL001 model.position_embedding_type"},
+        Unsupported{"is_hybrid_model = true", "PL001 model.is_hybrid_model"},
+        Unsupported{"cpu_offloading = true", "PL001 model.cpu_offloading"}));
+
+TEST(BindModel, ADerivedFactIsBlamedWhereItComesFrom) {
+  const Bound bound = bind_spec(kSmall + "[cluster]\nnodes = 2\ngpus_per_node = 8\n");
+  ASSERT_EQ(bound.diagnostics.size(), 1u);
+  EXPECT_THAT(bound.diagnostics[0].message, HasSubstr("`cluster.world_size = 16`"));
+  EXPECT_EQ(bound.diagnostics[0].labels.size(), 1u);
+}
+
+TEST(BindModel, OtherSectionsAreRefusedByName) {
+  EXPECT_THAT(bind_spec(kSmall + "[cluster]\nnodes = 2\ngpus_per_node = 8\n").errors(),
+              ElementsAre("PL001 cluster.world_size"));
+  EXPECT_THAT(bind_spec(kSmall + "optimizer = \"sgd\"\n").errors(), ElementsAre("PL001 optimizer.optimizer"));
+  EXPECT_THAT(bind_spec(kSmall + "[scheduler]\nlr_decay_style = \"WSD\"\n").errors(),
+              ElementsAre("PL001 scheduler.lr_decay_style"));
+}
+
+TEST(BindModel, SettingsWithoutEffectAreListedNotIgnored) {
+  const Bound bound =
+      bind_spec(with_model("apply_rope_fusion = true\nmoe_router_topk = 4\nadd_bias_linear = true") +
+                "[logger]\nlog_throughput = true\n");
+  ASSERT_TRUE(bound.spec.has_value());
+  ASSERT_EQ(bound.diagnostics.size(), 1u);
+  EXPECT_EQ(bound.diagnostics[0].code, "PL007");
+  EXPECT_EQ(bound.diagnostics[0].severity, Severity::hint);
+  EXPECT_THAT(bound.diagnostics[0].message, HasSubstr("3 settings have no effect in Capstan's own runtime: "
+                                                      "`logger.log_throughput`, `model.apply_rope_fusion`, "
+                                                      "`model.moe_router_topk`"));
+}
+
+TEST(BindModel, UnknownModelSettingsAreRefused) {
+  // Known to the schema, without meaning for the runtime, and not at its default.
+  EXPECT_THAT(bind_spec(with_model("softmax_type = \"learnable\"")).errors(),
+              ElementsAre("PL001 model.softmax_type"));
+  EXPECT_THAT(bind_spec(with_model("softmax_type = \"vanilla\"")).errors(), IsEmpty());
+}
+
+TEST(Compile, ReportsARefusedCaptureAtItsKey) {
+  const auto bound = bind_text(with_model("cuda_graph_impl = \"transformer_engine\"\ncuda_graph_scope = "
+                                          "[\"moe\"]\nuse_te_rng_tracker = true"),
+                               "bridge-0.4");
+  Sink sink;
+  EXPECT_FALSE(
+      compile({bound->config, *bound->schema, nullptr, "test.toml", "capstan test", &bound->sources}, sink)
+          .has_value());
+  ASSERT_EQ(sink.diagnostics().size(), 1u);
+  const Diagnostic& diagnostic = sink.diagnostics()[0];
+  EXPECT_EQ(diagnostic.code, "PL004");
+  ASSERT_EQ(diagnostic.labels.size(), 1u);
+  EXPECT_EQ(bound->sources.text(diagnostic.labels[0].span), "[\"moe\"]");
+}
+
+TEST(Compile, TheDigestFollowsTheSettings) {
+  const auto digest = [](const std::string& text) {
+    const auto bound = bind_text(text, "bridge-0.4");
+    return config_digest(bound->config, bound->stack);
+  };
+  EXPECT_EQ(digest(kSmall), digest("# a comment\n" + kSmall));
+  EXPECT_NE(digest(kSmall), digest(with_model("hidden_dropout = 0.2")));
+}
+
+}  // namespace
+}  // namespace capstan::plan
