@@ -194,7 +194,7 @@ void refuse_unsupported(EffectiveConfig& config) {
 
 void judge_unread_settings(EffectiveConfig& config) {
   // Read by the commands, by the choice of the stack, or given to the job's processes.
-  static constexpr std::array<std::string_view, 3> kForeignSections = {"target", "env", "execute"};
+  static constexpr std::array<std::string_view, 4> kForeignSections = {"target", "env", "execute", "cluster"};
   std::vector<std::string> without_effect;
   for (const auto& [path, setting] : config.config().settings) {
     if (config.was_used(path) || lists(kForeignSections, section_of(path))) continue;
