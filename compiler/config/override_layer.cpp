@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "grammar/environment/sbatch.h"
 #include "grammar/override/override_parser.h"
 
 namespace capstan {
@@ -62,7 +63,7 @@ std::optional<Layer> read_override_layer(SourceId source, const SourceMap& sourc
   return layer;
 }
 
-Layer environment_layer(const std::vector<Variable>& variables, OriginKind kind, SourceId source) {
+Layer environment_layer(const std::vector<EnvironmentVariable>& variables, OriginKind kind, SourceId source) {
   Layer layer;
   layer.kind = kind;
   layer.source = source;
@@ -70,7 +71,7 @@ Layer environment_layer(const std::vector<Variable>& variables, OriginKind kind,
   SyntaxNode section;
   section.kind = SyntaxNode::Kind::table;
   std::unordered_map<std::string_view, std::size_t> places;
-  for (const Variable& variable : variables) {
+  for (const EnvironmentVariable& variable : variables) {
     SyntaxNode value;
     value.scalar = Value(variable.value);
     value.span = variable.value_span;
@@ -82,6 +83,42 @@ Layer environment_layer(const std::vector<Variable>& variables, OriginKind kind,
   if (!section.entries.empty()) {
     layer.tree.entries.push_back({std::string(kEnvironmentSection), Span{}, std::move(section)});
   }
+  return layer;
+}
+
+std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMap& sources, Sink& sink) {
+  std::vector<SyntaxProblem> problems;
+  Layer layer;
+  if (is_sbatch(sources[source].bytes())) {
+    const SbatchScript script = parse_sbatch(source, sources, problems);
+    layer = environment_layer(script.variables, OriginKind::environment_file, source);
+    SyntaxNode cluster;
+    cluster.kind = SyntaxNode::Kind::table;
+    const auto add_count = [&](const char* key, const std::optional<CountWithPlace>& count) {
+      if (!count) return;
+      SyntaxNode value;
+      value.scalar = Value(count->count);
+      value.span = count->value;
+      cluster.entries.push_back({key, count->key, std::move(value)});
+    };
+    add_count("nodes", script.nodes);
+    add_count("gpus_per_node", script.gpus_per_node);
+    if (!cluster.entries.empty()) layer.tree.entries.push_back({"cluster", Span{}, std::move(cluster)});
+    if (!script.gpu.empty()) {
+      SyntaxNode target;
+      target.kind = SyntaxNode::Kind::table;
+      SyntaxNode gpu;
+      gpu.scalar = Value(script.gpu);
+      if (script.gpus_per_node) gpu.span = script.gpus_per_node->value;
+      target.entries.push_back({"gpu", gpu.span, std::move(gpu)});
+      layer.tree.entries.push_back({"target", Span{}, std::move(target)});
+    }
+  } else {
+    layer =
+        environment_layer(parse_env_file(source, sources, problems), OriginKind::environment_file, source);
+  }
+  for (SyntaxProblem& problem : problems) sink.problem("SY006", std::move(problem.message), problem.where);
+  if (!problems.empty()) return std::nullopt;
   return layer;
 }
 
@@ -99,8 +136,8 @@ std::string process_environment_text() {
   return text;
 }
 
-std::vector<Variable> read_process_environment(SourceId source, const SourceMap& sources) {
-  std::vector<Variable> variables;
+std::vector<EnvironmentVariable> read_process_environment(SourceId source, const SourceMap& sources) {
+  std::vector<EnvironmentVariable> variables;
   const std::string_view text = sources[source].bytes();
   std::size_t begin = 0;
   while (begin < text.size()) {

@@ -3,32 +3,27 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "compiler/config/compose.h"
+#include "grammar/environment/env_file.h"
 
 namespace capstan {
 
 /// One `--set` argument, which is the whole text of `source`. Nothing, with a report, when it cannot be read.
 std::optional<Layer> read_override_layer(SourceId source, const SourceMap& sources, Sink& sink);
 
-/// An environment variable of the job with the places of its name and value.
-struct Variable {
-  std::string name;
-  Span name_span;
-  std::string value;
-  Span value_span;
-};
-
 /// A layer of section `env`; of a name that occurs twice the last one holds.
-Layer environment_layer(const std::vector<Variable>& variables, OriginKind kind, SourceId source);
+Layer environment_layer(const std::vector<EnvironmentVariable>& variables, OriginKind kind, SourceId source);
+
+/// An environment file, or a batch script of Slurm, whose exports, `--nodes`, `--gpus-per-node` and GPU type
+/// become a layer. Bad lines are reported; nothing then.
+std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMap& sources, Sink& sink);
 
 /// The variables of this process whose names a training job reads (NCCL_*, NVTE_*, CUDA_*, ...), sorted by
 /// name, as the text of a source: one `NAME=VALUE` a line. Values with line breaks are left out.
 std::string process_environment_text();
 /// Splits such a text.
-std::vector<Variable> read_process_environment(SourceId source, const SourceMap& sources);
+std::vector<EnvironmentVariable> read_process_environment(SourceId source, const SourceMap& sources);
 
 }  // namespace capstan

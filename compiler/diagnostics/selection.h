@@ -23,10 +23,10 @@ struct KnownCode {
 };
 
 struct Selection {
-  std::vector<std::string> select;  ///< empty: all
-  std::vector<std::string> ignore;
+  std::vector<std::string> select{};  ///< empty: all
+  std::vector<std::string> ignore{};
   std::vector<std::pair<std::string, Severity>>
-      severities;                         ///< selector -> severity; the most specific, then the last wins
+      severities{};                       ///< selector -> severity; the most specific, then the last wins
   Severity fail_level = Severity::error;  ///< exit code 1 from this severity on
 };
 

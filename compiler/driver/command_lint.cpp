@@ -1,6 +1,7 @@
 #include "compiler/driver/command_lint.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,12 +12,17 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "compiler/diagnostics/baseline.h"
+#include "compiler/diagnostics/suppress.h"
 #include "compiler/driver/config_options.h"
+#include "compiler/driver/project_file.h"
 #include "compiler/driver/report_options.h"
-#include "compiler/driver/rule_selection.h"
+#include "compiler/driver/selection_options.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
-#include "compiler/solve/check.h"
+#include "compiler/fixes/suggest.h"
+#include "grammar/source/replace_file.h"
+#include "grammar/toml/toml_comments.h"
 
 namespace capstan {
 namespace {
@@ -26,7 +32,10 @@ struct LintOptions {
   std::string stdin_filename = "<stdin>";
   ConfigOptions config;
   ReportOptions report;
-  RuleSelection selection;
+  SelectionOptions selection;
+  std::string baseline, write_baseline;
+  std::string project;
+  bool no_project = false;
   bool no_explain = false;
   bool statistics = false;
 };
@@ -56,23 +65,135 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& argument
   return files;
 }
 
+/// The one project file that all checked files belong to; empty if none.
+std::string project_of(const std::vector<std::string>& files, const LintOptions& options) {
+  if (options.no_project) return {};
+  if (!options.project.empty()) return options.project;
+  std::string project;
+  std::string last_folder = "?";
+  bool first = true;
+  for (const std::string& file : files) {
+    const std::string folder =
+        file == "-" ? std::string() : std::filesystem::path(file).parent_path().string();
+    if (folder == last_folder) continue;
+    last_folder = folder;
+    const std::string found = find_project_file(folder);
+    if (!first && found != project) {
+      throw UsageError(
+          fmt::format("the files belong to different projects (`{}` and `{}`); check them one by one, or "
+                      "give `--project`",
+                      project.empty() ? "none" : project, found.empty() ? "none" : found));
+    }
+    project = found;
+    first = false;
+  }
+  return project;
+}
+
+/// The command line wins over the project file; lists of rules to ignore, severities and folders are joined.
+void add_project(const ProjectFile& project, LintOptions& options) {
+  if (options.config.target.empty()) options.config.target = project.target;
+  if (options.baseline.empty()) options.baseline = project.baseline;
+  if (options.report.fail_level.empty()) options.report.fail_level = project.fail_level;
+  if (options.selection.select.empty()) options.selection.select = project.select;
+  const auto join = [](const std::vector<std::string>& first, std::vector<std::string>& then) {
+    then.insert(then.begin(), first.begin(), first.end());
+  };
+  join(project.ignore, options.selection.ignore);
+  join(project.severity, options.selection.severity);
+  join(project.rules, options.config.rule_folders);
+  join(project.env_files, options.config.env_files);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[16];
+  return std::strftime(text, sizeof text, "%Y-%m-%d", &local) == 0 ? std::string() : std::string(text);
+}
+
 std::string stack_words(const StackChoice& choice) {
   return choice.assumed ? fmt::format("{} (assumed: {})", choice.stack.name, choice.reason)
                         : choice.stack.name;
 }
 
-/// One file through all stages. Returns the words for the stack, empty when none was chosen.
-std::string lint_file(const std::string& path, const LintOptions& options, Workspace& workspace, Sink& sink) {
-  const std::optional<SourceId> file = workspace.read_source(path, options.stdin_filename, sink);
-  if (!file) return {};
-  const std::optional<PreparedConfig> prepared = workspace.prepare(*file, sink);
-  if (!prepared) return {};
-  CheckOptions check_options;
-  check_options.explain = !options.no_explain;
-  check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()},
+/// Lints file after file and keeps the counts.
+class Linter {
+ public:
+  Linter(const LintOptions& options, Workspace& workspace)
+      : options_(options),
+        workspace_(workspace),
+        known_(known_codes(workspace.rules())),
+        selection_(make_selection(options.selection, known_)),
+        today_(today()) {}
+
+  void lint(const std::string& path) {
+    Sink sink;
+    const std::string stack = check_file(path, sink);
+    same_stack_ = same_stack_ && (summary.files == 0 || stack == summary.stack);
+    summary.stack = stack;
+    ++summary.files;
+    std::vector<Diagnostic> found = sink.take();
+    apply_selection(found, selection_, known_);
+    findings.insert(findings.end(), std::make_move_iterator(found.begin()),
+                    std::make_move_iterator(found.end()));
+  }
+
+  void finish() {
+    if (!same_stack_) summary.stack.clear();
+    sort_for_output(findings);
+  }
+
+  std::vector<Diagnostic> findings;
+  RunSummary summary;
+
+ private:
+  /// Gives the words for the stack, empty when none was chosen.
+  std::string check_file(const std::string& path, Sink& sink) {
+    const std::optional<SourceId> file = workspace_.read_source(path, options_.stdin_filename, sink);
+    if (!file) return {};
+    const std::optional<PreparedConfig> prepared = workspace_.prepare(*file, sink);
+    if (!prepared) return {};
+    CheckOptions check_options;
+    check_options.explain = !options_.no_explain;
+    check_and_suggest(
+        {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace_.sources()},
         check_options, sink);
-  return stack_words(prepared->stack);
-}
+    suppress(*file, prepared->config, sink);
+    return stack_words(prepared->stack);
+  }
+
+  /// Comments of every file that took part; unused ones are reported for the checked file alone, since a file
+  /// that others extend serves them too.
+  void suppress(SourceId file, const Config& config, Sink& sink) {
+    std::vector<Diagnostic> found = sink.take();
+    std::vector<Suppression> own, inherited;
+    for (const SourceId source : config.files) {
+      const SourceKind kind = workspace_.sources()[source].kind();
+      if (kind != SourceKind::file && kind != SourceKind::standard_input) continue;
+      std::vector<Suppression>& into = source == file ? own : inherited;
+      Sink unheard;
+      std::vector<Suppression> read =
+          read_suppressions(find_toml_comments(source, workspace_.sources()), workspace_.sources(), known_,
+                            today_, source == file ? sink : unheard);
+      into.insert(into.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
+    }
+    summary.suppressed += apply_suppressions(found, own, workspace_.sources());
+    summary.suppressed += apply_suppressions(found, inherited, workspace_.sources());
+    report_unused(own, workspace_.sources(), sink);
+    std::vector<Diagnostic> about_comments = sink.take();
+    for (Diagnostic& diagnostic : found) sink.report(std::move(diagnostic));
+    for (Diagnostic& diagnostic : about_comments) sink.report(std::move(diagnostic));
+  }
+
+  const LintOptions& options_;
+  Workspace& workspace_;
+  std::vector<KnownCode> known_;
+  Selection selection_;
+  std::string today_;
+  bool same_stack_ = true;
+};
 
 /// Findings by code, most frequent first.
 std::string statistics_of(const std::vector<Diagnostic>& diagnostics) {
@@ -94,7 +215,13 @@ std::string statistics_of(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-int lint(const LintOptions& options) {
+/// Problems of the tool's own inputs: reported like findings, but the exit code is that of bad usage.
+int refuse(const std::vector<Diagnostic>& problems, const SourceMap& sources, const ReportOptions& options) {
+  report_findings(problems, sources, {}, options);
+  return kExitUsage;
+}
+
+int lint(LintOptions options) {
   if (options.statistics && options.report.format != "text" && options.report.format != "concise") {
     throw UsageError("`--statistics` goes with the formats text and concise");
   }
@@ -102,34 +229,47 @@ int lint(const LintOptions& options) {
   if (std::count(files.begin(), files.end(), "-") > 1)
     throw UsageError("standard input (`-`) can be read only once");
 
-  std::vector<Diagnostic> findings;
-  RunSummary summary;
   Sink setup;
-  Workspace workspace(options.config, setup);
-  verify_selection(options.selection, workspace.rules());
-  findings = setup.take();
-  if (workspace.ok()) {
-    std::string stack;
-    bool same_stack = true;
-    for (const std::string& path : files) {
-      Sink sink;
-      const std::string words = lint_file(path, options, workspace, sink);
-      same_stack = same_stack && (summary.files == 0 || words == stack);
-      stack = words;
-      ++summary.files;
-      std::vector<Diagnostic> found = sink.take();
-      apply_selection(options.selection, found);
-      findings.insert(findings.end(), std::make_move_iterator(found.begin()),
-                      std::make_move_iterator(found.end()));
-    }
-    if (same_stack) summary.stack = stack;
+  if (const std::string path = project_of(files, options); !path.empty()) {
+    SourceMap sources;
+    ReadFailure failure;
+    std::optional<std::string> text = read_text_file(path, failure);
+    if (!text) throw UsageError(fmt::format("cannot read `{}`: {}", path, failure.reason));
+    const std::optional<ProjectFile> project =
+        read_project_file(sources.add(path, std::move(*text), SourceKind::file), sources, setup);
+    if (!project) return refuse(setup.diagnostics(), sources, options.report);
+    add_project(*project, options);
   }
-  sort_for_output(findings);
-  summary.undecided = static_cast<std::size_t>(
-      std::count_if(findings.begin(), findings.end(),
+  if (options.report.fail_level.empty()) options.report.fail_level = "error";
+
+  Workspace workspace(options.config, setup);
+  if (!workspace.ok()) return refuse(setup.diagnostics(), workspace.sources(), options.report);
+  std::optional<Baseline> baseline;
+  if (!options.baseline.empty() && options.write_baseline.empty()) {
+    if (const auto source = workspace.read_source(options.baseline, options.baseline, setup)) {
+      baseline = read_baseline(*source, workspace.sources(), setup);
+    }
+    if (!baseline) return refuse(setup.diagnostics(), workspace.sources(), options.report);
+  }
+
+  Linter linter(options, workspace);
+  for (Diagnostic& diagnostic : setup.take()) linter.findings.push_back(std::move(diagnostic));
+  for (const std::string& path : files) linter.lint(path);
+  linter.finish();
+  if (!options.write_baseline.empty()) {
+    const std::string text = print_baseline(make_baseline(linter.findings, workspace.sources()));
+    if (const auto failure = replace_file(options.write_baseline, text)) {
+      throw UsageError(fmt::format("cannot write `{}`: {}", options.write_baseline, *failure));
+    }
+    fmt::print("wrote {} findings to {}\n", linter.findings.size(), options.write_baseline);
+    return kExitClean;
+  }
+  if (baseline) linter.summary.baselined = apply_baseline(linter.findings, *baseline, workspace.sources());
+  linter.summary.undecided = static_cast<std::size_t>(
+      std::count_if(linter.findings.begin(), linter.findings.end(),
                     [](const Diagnostic& diagnostic) { return diagnostic.code == "SR001"; }));
-  const int exit_code = report_findings(findings, workspace.sources(), summary, options.report);
-  if (options.statistics) std::fputs(statistics_of(findings).c_str(), stdout);
+  const int exit_code = report_findings(linter.findings, workspace.sources(), linter.summary, options.report);
+  if (options.statistics) std::fputs(statistics_of(linter.findings).c_str(), stdout);
   return exit_code;
 }
 
@@ -146,6 +286,15 @@ void add_lint_command(CLI::App& program, int& exit_code) {
   add_config_options(*command, options->config);
   add_report_options(*command, options->report);
   add_selection_options(*command, options->selection);
+  command->add_option("--baseline", options->baseline, "file of known findings, which are not reported")
+      ->type_name("FILE");
+  command
+      ->add_option("--write-baseline", options->write_baseline,
+                   "write all findings to a baseline file, report none")
+      ->type_name("FILE");
+  command->add_option("--project", options->project, "project file instead of the capstan.toml found upward")
+      ->type_name("FILE");
+  command->add_flag("--no-project", options->no_project, "read no project file");
   command->add_flag("--no-explain", options->no_explain,
                     "do not search minimal conflicts; mark every value that a rule reads");
   command->add_flag("--statistics", options->statistics, "count findings by rule at the end");

@@ -6,23 +6,23 @@ namespace capstan {
 
 void add_config_options(CLI::App& command, ConfigOptions& options) {
   command.add_option("--target", options.target, "stack that the config is meant for, such as bridge-0.4");
-  // take_all without a separator: each use gives one argument, which may itself hold commas.
+  // No extra arguments: the words behind an option are files.
   command
       .add_option("--set", options.overrides,
                   "override: key=value, +key=value, ++key=value or ~key (repeatable)")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("OVERRIDE");
   command
       .add_option("--env-file", options.env_files,
                   "file of environment variables: NAME=value or export lines (repeatable)")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("FILE");
   command.add_flag("--env-from-process", options.env_from_process,
                    "take NCCL_*, NVTE_*, CUDA_*, PYTORCH_*, ... of this process");
   command.add_option("--rules", options.rule_folders, "folder of further rules (repeatable)")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("DIR");
 }

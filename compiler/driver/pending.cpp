@@ -1,7 +1,8 @@
 // Weak stand-ins for rooms that have no inhabitant yet.
+#include <utility>
+
+#include "compiler/ruleset/evaluate.h"
 #include "compiler/ruleset/resolve.h"
-#include "compiler/solve/check.h"
-#include "grammar/override/override_parser.h"
 
 #define CAPSTAN_PENDING __attribute__((weak))
 
@@ -24,11 +25,11 @@ CAPSTAN_PENDING RuleSet resolve(const std::vector<RuleFile>&, const std::vector<
 CAPSTAN_PENDING ActiveRules select(const RuleSet& rules, const Stack&) {
   return {&rules, {}};
 }
-CAPSTAN_PENDING void check(const CheckRequest&, const CheckOptions&, Sink&) {}
-CAPSTAN_PENDING std::optional<Override> parse_override(SourceId, const SourceMap&, OverrideMode,
-                                                       SyntaxProblem& problem) {
-  problem.message = "overrides cannot be read yet";
-  return std::nullopt;
+CAPSTAN_PENDING Evaluated evaluate_expression(const TypedExpr&, const Facts&) {
+  return {};
+}
+CAPSTAN_PENDING Evaluation evaluate(const ActiveRules&, Facts facts) {
+  return {{}, std::move(facts)};
 }
 
 }  // namespace capstan

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "compiler/diagnostics/selection.h"
 #include "compiler/driver/usage_error.h"
 #include "grammar/source/replace_file.h"
 
@@ -51,19 +52,15 @@ void add_report_options(CLI::App& command, ReportOptions& options) {
   command.add_flag("--exit-zero", options.exit_zero, "exit with 0 whatever is found");
 }
 
-Severity parse_severity(const std::string& name) {
-  for (const Severity severity : {Severity::hint, Severity::warning, Severity::error}) {
-    if (name == severity_name(severity)) return severity;
-  }
-  throw UsageError(fmt::format("no severity is named `{}`; use error, warning or hint", name));
-}
-
 int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap& sources,
                     const RunSummary& summary, const ReportOptions& options) {
   RenderOptions render_options;
   render_options.color = wants_color(options);
   render_options.version = CAPSTAN_VERSION;
-  render_options.fail_level = parse_severity(options.fail_level);
+  if (!options.fail_level.empty() && !parse_severity(options.fail_level, render_options.fail_level)) {
+    throw UsageError(
+        fmt::format("no severity is named `{}`; use error, warning or hint", options.fail_level));
+  }
   const auto format = std::find_if(std::begin(kFormats), std::end(kFormats),
                                    [&](const Format& candidate) { return options.format == candidate.name; });
   if (format == std::end(kFormats)) throw UsageError(fmt::format("no format is named `{}`", options.format));
@@ -74,10 +71,8 @@ int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap&
     throw UsageError(fmt::format("cannot write `{}`: {}", options.output, *failure));
   }
   if (options.exit_zero) return kExitClean;
-  const bool fails = std::any_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& diagnostic) {
-    return diagnostic.severity >= render_options.fail_level;
-  });
-  return fails ? kExitFindings : summary.undecided > 0 ? kExitUndecided : kExitClean;
+  if (fails(diagnostics, render_options.fail_level)) return kExitFindings;
+  return summary.undecided > 0 ? kExitUndecided : kExitClean;
 }
 
 }  // namespace capstan

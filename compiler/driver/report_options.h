@@ -15,8 +15,8 @@ struct ReportOptions {
   std::string format = "text";  ///< text, concise, json, sarif, github, gitlab, junit
   std::string output;           ///< file instead of standard output; empty: standard output
   std::string color = "auto";   ///< auto, always, never
-  std::string fail_level = "error";
-  bool exit_zero = false;  ///< findings do not change the exit code
+  std::string fail_level;       ///< empty: error
+  bool exit_zero = false;       ///< findings do not change the exit code
 };
 
 void add_report_options(CLI::App& command, ReportOptions& options);
@@ -25,7 +25,5 @@ void add_report_options(CLI::App& command, ReportOptions& options);
 /// question stayed undecided, else 0. Throws UsageError when the output file cannot be written.
 int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap& sources,
                     const RunSummary& summary, const ReportOptions& options);
-
-Severity parse_severity(const std::string& name);  ///< "error", "warning", "hint"; UsageError otherwise
 
 }  // namespace capstan

@@ -34,18 +34,18 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
     environment_layers_.push_back(
         environment_layer(read_process_environment(source, sources_), OriginKind::environment, source));
   }
-  for (const std::string& path : options.env_files) read_environment_file(path, sink);
+  for (const std::string& path : options.env_files) {
+    const std::optional<SourceId> source = read_source(path, path, sink);
+    if (!source) continue;
+    if (auto layer = read_environment_file_layer(*source, sources_, sink))
+      environment_layers_.push_back(std::move(*layer));
+  }
   for (const std::string& argument : options.overrides) {
     const SourceId source = sources_.add("--set", argument, SourceKind::override_argument);
     if (auto layer = read_override_layer(source, sources_, sink))
       override_layers_.push_back(std::move(*layer));
   }
   ok_ = sink.count(Severity::error) == errors;
-}
-
-void Workspace::read_environment_file(const std::string& path, Sink& sink) {
-  const std::optional<SourceId> source = read_source(path, path, sink);
-  (void)source;
 }
 
 std::optional<SourceId> Workspace::read_source(const std::string& path,

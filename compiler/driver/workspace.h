@@ -58,7 +58,6 @@ class Workspace {
     ActiveRules rules;
   };
   PerStack& of(const Stack& stack);
-  void read_environment_file(const std::string& path, Sink& sink);
 
   ConfigOptions options_;
   bool ok_ = true;

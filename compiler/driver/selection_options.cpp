@@ -1,0 +1,77 @@
+#include "compiler/driver/selection_options.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "compiler/driver/usage_error.h"
+#include "compiler/schema/schema.h"
+
+namespace capstan {
+namespace {
+
+/// "graphs" of "rules/graphs/CG004-x.rule".
+std::string family_of(const std::string& file) {
+  const auto last = file.rfind('/');
+  if (last == std::string::npos || last == 0) return {};
+  const auto before = file.rfind('/', last - 1);
+  return file.substr(before == std::string::npos ? 0 : before + 1,
+                     last - (before == std::string::npos ? 0 : before + 1));
+}
+
+}  // namespace
+
+void add_selection_options(CLI::App& command, SelectionOptions& options) {
+  command
+      .add_option(
+          "--select", options.select,
+          "only these findings: codes, beginnings of codes, names, families or kinds, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("RULES");
+  command.add_option("--ignore", options.ignore, "not these findings")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("RULES");
+  command.add_option("--severity", options.severity, "severity of findings")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("RULES=LEVEL");
+}
+
+std::vector<KnownCode> known_codes(const RuleSet& rules) {
+  std::vector<KnownCode> known = builtin_known_codes();
+  for (const RuleItem& item : rules.items) {
+    if (!item.code.empty()) known.push_back({item.code, item.name, family_of(item.file), item.finding});
+  }
+  return known;
+}
+
+Selection make_selection(const SelectionOptions& options, const std::vector<KnownCode>& known) {
+  Selection selection;
+  selection.select = options.select;
+  selection.ignore = options.ignore;
+  for (const std::string& text : options.severity) {
+    std::pair<std::string, Severity> change;
+    if (!parse_severity_override(text, change)) {
+      throw UsageError(fmt::format("`{}` must be RULES=LEVEL, such as CG004=warning", text));
+    }
+    selection.severities.push_back(std::move(change));
+  }
+  const std::vector<std::string> unknown = unknown_selectors(selection, known);
+  if (!unknown.empty()) {
+    std::vector<std::string> names;
+    for (const KnownCode& code : known) {
+      names.push_back(code.code);
+      names.push_back(code.name);
+      if (!code.family.empty()) names.push_back(code.family);
+    }
+    const std::string near = nearest(unknown.front(), names);
+    throw UsageError(fmt::format("no rule matches `{}`{}", unknown.front(),
+                                 near.empty() ? "" : "; did you mean `" + near + "`?"));
+  }
+  return selection;
+}
+
+}  // namespace capstan
