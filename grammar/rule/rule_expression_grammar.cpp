@@ -60,6 +60,11 @@ class TreeBuilder {
     frames_.pop_back();
     return true;
   }
+  /// Forgets a frame whose expression did not come, such as that of the elements of `{}`.
+  void abandon_frame() {
+    operators_.resize(frames_.back());
+    frames_.pop_back();
+  }
 
   bool push(Expr expr, int height = 1) {
     operands_.push_back({std::move(expr), height});
@@ -236,9 +241,11 @@ struct Nested : x3::unary_parser<Subject, Nested<Subject>> {
     }
     ++builder.scan.depth;
     builder.open_frame();
-    const bool matched = this->subject.parse(first, last, context, rule, attribute) && builder.close_frame();
+    const bool matched = this->subject.parse(first, last, context, rule, attribute);
     --builder.scan.depth;
-    return matched;
+    if (matched) return builder.close_frame();
+    builder.abandon_frame();
+    return false;
   }
 };
 const auto nested = [](const auto& subject) {

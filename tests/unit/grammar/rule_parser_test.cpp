@@ -141,6 +141,11 @@ TEST(RuleExpression, BindsAsDocumented) {
   EXPECT_EQ(canonical("a + b is none"), "a + b is none");
 }
 
+TEST(RuleExpression, BindsAroundAnEmptySetAsAroundAnyOther) {
+  EXPECT_EQ(canonical("a = {} and b or c"), canonical("((a = {}) and b) or c"));
+  EXPECT_EQ(canonical("{} union a minus {} = b and c"), canonical("((({} union a) minus {}) = b) and c"));
+}
+
 TEST(RuleExpression, SaysWhatIsWrong) {
   EXPECT_EQ(canonical("a = b = c"), "error: comparisons do not chain; join two with `and`");
   EXPECT_EQ(canonical("a iff b iff c"), "error: `iff` and `implies` in a row need parentheses");
