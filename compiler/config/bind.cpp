@@ -89,8 +89,11 @@ class Binder {
                         setting.origin.value);
       return;
     }
-    if (const auto misfit = conform(setting.value, *view.spec))
+    if (const auto misfit = conform(setting.value, *view.spec)) {
       report_misfit(path, setting, *view.spec, *misfit);
+    } else {
+      warn_of_misspelling(path, setting, *view.spec);
+    }
   }
 
   /// `target.transformer_engine` is `target.transformer-engine`.
@@ -145,21 +148,50 @@ class Binder {
     if (misfit.wrong_type) {
       report_wrong_type(path, setting, spec, (in_list ? "a list with " : "") + shown_kind(misfit.found),
                         place);
-      return;
+    } else {
+      report_value(path, setting, spec, misfit.found, place, in_list);
     }
-    Diagnostic diagnostic =
-        start("TY005", path, place,
-              fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path), in_list ? "holds" : "is",
-                          shown(misfit.found), schema_.stack().name));
-    diagnostic.arguments.emplace_back("value", misfit.found);
+  }
+
+  /// `found` is none of the listed values. When the list is open that may be meant, so the config stays
+  /// usable.
+  void report_value(const std::string& path, const Setting& setting, const KeySpec& spec, const Value& found,
+                    Span place, bool in_list) {
+    Diagnostic diagnostic = start("TY005", path, place,
+                                  fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path),
+                                              in_list ? "holds" : "is", shown(found), schema_.stack().name));
+    diagnostic.arguments.emplace_back("value", found);
     std::string known;
     for (const std::string& value : spec.values) known += (known.empty() ? "`" : ", `") + value + '`';
-    if (const std::string near = nearest(misfit.found.string(), spec.values); !near.empty()) {
+    if (const std::string near = nearest(found.string(), spec.values); !near.empty()) {
       help(diagnostic, fmt::format("did you mean `\"{}\"`?", near));
-      diagnostic.fixes.push_back(replacement(fmt::format("write `\"{}\"`", near), place, '"' + near + '"'));
+      if (setting.origin.kind != OriginKind::override_argument) {
+        diagnostic.fixes.push_back(replacement(fmt::format("write `\"{}\"`", near), place, '"' + near + '"'));
+      }
     }
     help(diagnostic, fmt::format("known values: {}", known));
-    finish(path, std::move(diagnostic));
+    if (spec.values_are_open) {
+      diagnostic.severity = Severity::warning;
+      sink_.report(std::move(diagnostic));
+    } else {
+      finish(path, std::move(diagnostic));
+    }
+  }
+
+  /// A word beside a known value of an open list is a slip more often than a new value.
+  void warn_of_misspelling(const std::string& path, const Setting& setting, const KeySpec& spec) {
+    if (!spec.values_are_open) return;
+    const auto check = [&](const Value& value, Span place, bool in_list) {
+      if (value.kind() == Value::Kind::string && !misspelt(value.string(), spec.values).empty()) {
+        report_value(path, setting, spec, value, place, in_list);
+      }
+    };
+    check(setting.value, setting.origin.value, false);
+    if (setting.value.kind() != Value::Kind::list) return;
+    for (std::size_t index = 0; index < setting.value.list().size(); ++index) {
+      check(setting.value.list()[index],
+            index < setting.items.size() ? setting.items[index] : setting.origin.value, true);
+    }
   }
 
   void report_wrong_type(const std::string& path, const Setting& setting, const KeySpec& spec,

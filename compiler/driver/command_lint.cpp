@@ -261,7 +261,8 @@ int lint(LintOptions options) {
     if (const auto failure = replace_file(options.write_baseline, text)) {
       throw UsageError(fmt::format("cannot write `{}`: {}", options.write_baseline, *failure));
     }
-    fmt::print("wrote {} findings to {}\n", linter.findings.size(), options.write_baseline);
+    const std::size_t count = linter.findings.size();
+    fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", options.write_baseline);
     return kExitClean;
   }
   if (baseline) linter.summary.baselined = apply_baseline(linter.findings, *baseline, workspace.sources());

@@ -22,6 +22,11 @@ std::string key_of(const Stack& stack) {
 
 Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(options) {
   const std::size_t errors = sink.count(Severity::error);
+  if (!options.target.empty() && schema().find_stack(options.target) == nullptr) {
+    const SourceId source = sources_.add("--target", options.target, SourceKind::override_argument);
+    const auto length = static_cast<std::uint32_t>(options.target.size());
+    report_unknown_stack(options.target, schema(), {source, 0, length}, sink);
+  }
   std::vector<RuleFile> files = builtin_rule_files();
   for (const std::string& folder : options.rule_folders) {
     std::vector<RuleFile> more = load_rule_folder(folder, sources_, sink);

@@ -48,8 +48,22 @@ struct StatedVersion {
 /// How well a stack fits the keys that a config sets, for configs that name no release.
 struct Fit {
   const Stack* stack = nullptr;
-  std::size_t native_keys = 0;
+  std::size_t points =
+      0;  ///< two for a key under the release's own spelling, one for an older spelling that it still reads
 };
+
+void report_target(std::string message, Span place, std::string help, Sink& sink) {
+  const CodeInfo* info = find_code("TG001");
+  Diagnostic diagnostic;
+  diagnostic.code = info->code;
+  diagnostic.name = info->name;
+  diagnostic.severity = info->severity;
+  diagnostic.message = std::move(message);
+  diagnostic.keys = {"target"};
+  if (place.exists()) diagnostic.labels.push_back({place, {}, true});
+  if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
+  sink.report(std::move(diagnostic));
+}
 
 class Chooser {
  public:
@@ -81,16 +95,7 @@ class Chooser {
   }
 
   void report(std::string message, Span place, std::string help = {}) {
-    const CodeInfo* info = find_code("TG001");
-    Diagnostic diagnostic;
-    diagnostic.code = info->code;
-    diagnostic.name = info->name;
-    diagnostic.severity = info->severity;
-    diagnostic.message = std::move(message);
-    diagnostic.keys = {"target"};
-    if (place.exists()) diagnostic.labels.push_back({place, {}, true});
-    if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
-    sink_.report(std::move(diagnostic));
+    report_target(std::move(message), place, std::move(help), sink_);
   }
 
   /// Versions of components in section `target`. False after a report.
@@ -128,13 +133,7 @@ class Chooser {
   std::optional<StackChoice> named(const std::string& name, Span place, std::string by) {
     if (const Stack* stack = schema_.find_stack(name))
       return StackChoice{*stack, false, "stated by " + by, place};
-    std::vector<std::string> names;
-    for (const Stack& stack : schema_.stacks()) names.push_back(stack.name);
-    std::string near = nearest(name, names);
-    std::string listed;
-    for (const std::string& known : names) listed += (listed.empty() ? "`" : ", `") + known + '`';
-    report(fmt::format("no stack is named {}", to_text(Value(name))), place,
-           near.empty() ? "known stacks: " + listed : fmt::format("did you mean `{}`?", near));
+    report_unknown_stack(name, schema_, place, sink_);
     return std::nullopt;
   }
 
@@ -234,26 +233,30 @@ class Chooser {
            version.place, known.empty() ? "" : "known releases: " + known);
   }
 
-  /// Whether the stack has the key under this spelling, and knows the value.
-  bool fits(const KeyInfo& key, const Value& value, const Stack& stack) const {
-    if (!is_native(key, stack, schema_)) return false;
+  /// Two points when the stack has the key under this spelling and knows the value, one when only an older
+  /// spelling.
+  std::size_t points_of(const KeyInfo& key, const Value& value, const Stack& stack) const {
     const KeySpec* spec = spec_for(key, stack);
-    if (spec->values.empty() || spec->values_are_open || value.kind() != Value::Kind::string) return true;
-    return std::find(spec->values.begin(), spec->values.end(), value.string()) != spec->values.end();
+    if (spec == nullptr) return 0;
+    if (value.kind() == Value::Kind::string && !spec->values.empty() && !spec->values_are_open &&
+        std::find(spec->values.begin(), spec->values.end(), value.string()) == spec->values.end()) {
+      return 0;
+    }
+    return is_native(key, stack, schema_) ? 2 : 1;
   }
 
-  /// Most native keys; the earlier of equals.
+  /// Most points; the earlier of equals.
   const Stack* best_fit(const std::vector<const Stack*>& candidates) const {
     std::vector<Fit> fits_of;
     for (const Stack* stack : candidates) fits_of.push_back({stack, 0});
     for (const auto& [path, setting] : config_.settings) {
       const KeyInfo* key = schema_.find(path);
       if (key == nullptr) continue;
-      for (Fit& fit : fits_of) fit.native_keys += fits(*key, setting.value, *fit.stack);
+      for (Fit& fit : fits_of) fit.points += points_of(*key, setting.value, *fit.stack);
     }
     const Fit* best = &fits_of.front();
     for (const Fit& fit : fits_of) {
-      if (fit.native_keys > best->native_keys) best = &fit;
+      if (fit.points > best->points) best = &fit;
     }
     return best->stack;
   }
@@ -262,7 +265,7 @@ class Chooser {
     if (best.name == newest.name) return "no release is stated; newest one";
     for (const auto& [path, setting] : config_.settings) {
       const KeyInfo* key = schema_.find(path);
-      if (key != nullptr && fits(*key, setting.value, best) && !fits(*key, setting.value, newest)) {
+      if (key != nullptr && points_of(*key, setting.value, best) > points_of(*key, setting.value, newest)) {
         return fmt::format("no release is stated; `{}` speaks for it, not for {}", path, newest.name);
       }
     }
@@ -305,6 +308,16 @@ class Chooser {
 };
 
 }  // namespace
+
+void report_unknown_stack(const std::string& name, const Schema& schema, Span place, Sink& sink) {
+  std::vector<std::string> names;
+  for (const Stack& stack : schema.stacks()) names.push_back(stack.name);
+  const std::string near = nearest(name, names);
+  std::string listed;
+  for (const std::string& known : names) listed += (listed.empty() ? "`" : ", `") + known + '`';
+  report_target(fmt::format("no stack is named {}", to_text(Value(name))), place,
+                near.empty() ? "known stacks: " + listed : fmt::format("did you mean `{}`?", near), sink);
+}
 
 std::optional<StackChoice> choose_stack(const Config& config, const Schema& schema,
                                         const std::string& target_option, Sink& sink) {

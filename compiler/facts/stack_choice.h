@@ -24,4 +24,7 @@ struct StackChoice {
 std::optional<StackChoice> choose_stack(const Config& config, const Schema& schema,
                                         const std::string& target_option, Sink& sink);
 
+/// TG001 for a name that is no stack's, with the nearest one or all of them.
+void report_unknown_stack(const std::string& name, const Schema& schema, Span place, Sink& sink);
+
 }  // namespace capstan
