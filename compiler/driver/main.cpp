@@ -1,11 +1,15 @@
 // capstan: one line per command; each lives in its own file.
+#include "compiler/driver/command_compile.h"
 #include "compiler/driver/command_lint.h"
+#include "compiler/driver/command_run.h"
 #include "compiler/driver/program.h"
 
 int main(int argc, char** argv) {
   using namespace capstan;
   return run_program(argc, argv,
                      {
-                         add_lint_command,  // findings of configs
+                         add_lint_command,     // findings of configs
+                         add_compile_command,  // a config to a plan
+                         add_run_command,      // compile and train
                      });
 }

@@ -1,0 +1,145 @@
+#include "compiler/driver/compile_config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
+#include "compiler/diagnostics/render/render.h"
+#include "compiler/diagnostics/suppress.h"
+#include "compiler/driver/project_file.h"
+#include "compiler/driver/selection_options.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/facts/derive.h"
+#include "compiler/fixes/suggest.h"
+#include "compiler/plan/compile.h"
+#include "compiler/plan/print.h"
+#include "compiler/ruleset/evaluate.h"
+#include "compiler/solve/check.h"
+#include "grammar/toml/toml_comments.h"
+
+namespace capstan {
+namespace {
+
+/// The project file's part in compiling: target, environment, rules, and which findings count.
+void add_project(const std::string& file, ConfigOptions& options, SelectionOptions& selection) {
+  const std::string folder = file == "-" ? std::string() : std::filesystem::path(file).parent_path().string();
+  const std::string path = find_project_file(folder);
+  if (path.empty()) return;
+  SourceMap sources;
+  ReadFailure failure;
+  std::optional<std::string> text = read_text_file(path, failure);
+  if (!text) throw UsageError(fmt::format("cannot read `{}`: {}", path, failure.reason));
+  Sink problems;
+  const auto project =
+      read_project_file(sources.add(path, std::move(*text), SourceKind::file), sources, problems);
+  if (!project) {
+    std::fputs(render_text(problems.diagnostics(), sources, {}, {}).c_str(), stderr);
+    throw UsageError(fmt::format("project file `{}` cannot be used", path));
+  }
+  if (options.target.empty()) options.target = project->target;
+  options.rule_folders.insert(options.rule_folders.begin(), project->rules.begin(), project->rules.end());
+  options.env_files.insert(options.env_files.begin(), project->env_files.begin(), project->env_files.end());
+  selection.select = project->select;
+  selection.ignore = project->ignore;
+  selection.severity = project->severity;
+}
+
+/// Comments of every file that took part; whether they are all used is lint's business.
+std::size_t suppress(std::vector<Diagnostic>& findings, const Config& config, Workspace& workspace) {
+  const std::vector<KnownCode> known = known_codes(workspace.rules());
+  std::size_t suppressed = 0;
+  for (const SourceId source : config.files) {
+    const SourceKind kind = workspace.sources()[source].kind();
+    if (kind != SourceKind::file && kind != SourceKind::standard_input) continue;
+    Sink unheard;
+    std::vector<Suppression> comments = read_suppressions(find_toml_comments(source, workspace.sources()),
+                                                          workspace.sources(), known, {}, unheard);
+    suppressed += apply_suppressions(findings, comments, workspace.sources());
+  }
+  return suppressed;
+}
+
+}  // namespace
+
+CompiledConfig compile_config(const std::string& file, const ConfigOptions& given) {
+  ConfigOptions options = given;
+  SelectionOptions selection_options;
+  add_project(file, options, selection_options);
+
+  CompiledConfig compiled;
+  Sink sink;
+  compiled.workspace = std::make_unique<Workspace>(options, sink);
+  Workspace& workspace = *compiled.workspace;
+  std::optional<PreparedConfig> prepared;
+  if (workspace.ok()) {
+    if (const auto source = workspace.read_source(file, "<stdin>", sink))
+      prepared = workspace.prepare(*source, sink);
+  }
+  if (prepared) {
+    check_and_suggest(
+        {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()}, {},
+        sink);
+  }
+  compiled.findings = sink.take();
+  if (prepared) {
+    compiled.suppressed = suppress(compiled.findings, prepared->config, workspace);
+    const std::vector<KnownCode> known = known_codes(workspace.rules());
+    apply_selection(compiled.findings, make_selection(selection_options, known), known);
+    const StackChoice& stack = prepared->stack;
+    compiled.stack =
+        stack.assumed ? fmt::format("{} (assumed: {})", stack.stack.name, stack.reason) : stack.stack.name;
+  }
+  const bool refused =
+      std::any_of(compiled.findings.begin(), compiled.findings.end(),
+                  [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; });
+  if (prepared && !refused) {
+    const Evaluation evaluation = evaluate(
+        *prepared->rules, derive_facts(prepared->config, *prepared->schema, workspace.rules().names));
+    const std::string name = file == "-" ? "<stdin>" : std::filesystem::path(file).filename().string();
+    compiled.plan = plan::compile({prepared->config, *prepared->schema, &evaluation.final_facts, name,
+                                   "capstan " CAPSTAN_VERSION, &workspace.sources()},
+                                  sink);
+    std::vector<Diagnostic> more = sink.take();
+    compiled.findings.insert(compiled.findings.end(), std::make_move_iterator(more.begin()),
+                             std::make_move_iterator(more.end()));
+  }
+  sort_for_output(compiled.findings);
+  return compiled;
+}
+
+int report_compilation(const CompiledConfig& compiled) {
+  if (!compiled.findings.empty()) {
+    RunSummary summary;
+    summary.files = 1;
+    summary.suppressed = compiled.suppressed;
+    summary.stack = compiled.stack;
+    RenderOptions options;
+    const char* no_color = std::getenv("NO_COLOR");
+    options.color = isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+    std::fputs(render_text(compiled.findings, compiled.workspace->sources(), summary, options).c_str(),
+               stderr);
+  }
+  return compiled.plan ? kExitClean : kExitFindings;
+}
+
+std::string summarize_plan(const plan::Plan& plan, const std::string& file, const std::string& stack) {
+  const auto captured = static_cast<std::size_t>(
+      std::count_if(plan.segments.begin(), plan.segments.end(),
+                    [](const plan::Segment& segment) { return segment.mode == plan::SegmentMode::graph; }));
+  const plan::MemorySummary& memory = plan.memory;
+  std::string text = fmt::format("{} for {}: {} ops in {} segments, {} captured\n", file, stack,
+                                 plan.ops.size(), plan.segments.size(), captured);
+  text += fmt::format(
+      "planned peak memory {}: parameters {}, masters {}, gradients {}, optimizer {}, activations {}\n",
+      plan::print_bytes(memory.arena), plan::print_bytes(memory.parameters),
+      plan::print_bytes(memory.masters), plan::print_bytes(memory.gradients),
+      plan::print_bytes(memory.optimizer), plan::print_bytes(memory.activations_peak));
+  return text;
+}
+
+}  // namespace capstan
