@@ -540,7 +540,8 @@ bool share_bytes(const Buffer& a, const Buffer& b) {
 
 /// Two buffers that are operands of one op share no byte, unless the op works in place on exactly that pair.
 std::optional<std::string> find_overlap(const Plan& plan, const Op& op) {
-  // Long operand lists are those of gradients and parameters, each once; this also keeps the search below short.
+  // Long operand lists are those of gradients and parameters, each once; this also keeps the search below
+  // short.
   for (const auto* list : {&op.inputs, &op.outputs}) {
     std::vector<BufferId> sorted = *list;
     std::sort(sorted.begin(), sorted.end());

@@ -257,8 +257,8 @@ void read_document(const JsonNode& root, Plan& result) {
   read_memory(root.field("memory"), result.memory);
   root.field("buffers").each(
       kMaxBuffers, [&](const JsonNode& node) { read_buffer(node, result.memory.arena, result.buffers); });
-  root.field("ops").each(
-      kMaxOps, [&](const JsonNode& node) { read_op(node, result.buffers.size(), result.ops); });
+  root.field("ops").each(kMaxOps,
+                         [&](const JsonNode& node) { read_op(node, result.buffers.size(), result.ops); });
   root.field("segments").each(kMaxOps, [&](const JsonNode& node) { read_segment(node, result.segments); });
   root.field("checks").each(64, [&](const JsonNode& node) {
     plan::Check& check = result.checks.emplace_back();

@@ -8,10 +8,13 @@
 namespace capstan::runtime::host {
 namespace {
 
-// Source: Megatron Core, OptimizerParamScheduler.get_lr (core/optimizer_param_scheduler.py); `n` steps are done.
+// Source: Megatron Core, OptimizerParamScheduler.get_lr (core/optimizer_param_scheduler.py); `n` steps are
+// done.
 double rate_at(const plan::Op& op, double n) {
-  const double max_lr = op.floating("max_lr"), min_lr = op.floating("min_lr"), init_lr = op.floating("init_lr");
-  const double warmup = op.floating("warmup_steps"), decay = op.floating("decay_steps"), unit = op.floating("unit");
+  const double max_lr = op.floating("max_lr"), min_lr = op.floating("min_lr"),
+               init_lr = op.floating("init_lr");
+  const double warmup = op.floating("warmup_steps"), decay = op.floating("decay_steps"),
+               unit = op.floating("unit");
   const std::string& style = op.text("style");
   if (warmup > 0 && n <= warmup) return init_lr + (max_lr - init_lr) * n / warmup;
   if (style == "constant") return max_lr;

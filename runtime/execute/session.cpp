@@ -1,0 +1,219 @@
+#include "runtime/execute/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/device/host_backend.h"
+#include "runtime/execute/compare.h"
+#include "runtime/execute/interrupt.h"
+#include "runtime/execute/teardown.h"
+#include "runtime/execute/trainer.h"
+#include "runtime/report/run_directory.h"
+#include "runtime/report/write_file.h"
+
+namespace capstan::runtime {
+namespace {
+
+void print(const Diagnostic& diagnostic) {
+  std::string text = fmt::format("{}[{}] {} ({})\n", severity_name(diagnostic.severity), diagnostic.code,
+                                 diagnostic.message, diagnostic.name);
+  for (const Note& note : diagnostic.notes) text += fmt::format("  = help: {}\n", note.text);
+  std::fputs(text.c_str(), stderr);
+}
+
+int refuse(const Diagnostic& diagnostic) {
+  print(diagnostic);
+  return 4;
+}
+
+Outcome<std::unique_ptr<Backend>> open_backend(const RunOptions& options, const plan::Plan& plan,
+                                               const CudaFactory& cuda) {
+  const std::string wanted = options.backend.empty() ? plan.backend : options.backend;
+  if (wanted == "cuda" && !cuda) {
+    return run_problem("RN021", "the cuda backend is wanted, but this program was built without it", {},
+                       "build where a CUDA toolkit is installed, or use `--backend host`");
+  }
+  if (wanted == "cuda" || (wanted == "auto" && cuda)) {
+    Outcome<std::unique_ptr<Backend>> opened = cuda(static_cast<int>(options.device));
+    if (opened.ok() || wanted == "cuda") return opened;
+  }
+  return make_host_backend(static_cast<unsigned>(options.threads));
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  if (bytes >= (1u << 30)) return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1u << 30));
+  if (bytes >= (1u << 20)) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1u << 20));
+  return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+}
+
+class Session {
+ public:
+  Session(const RunOptions& options, const CudaFactory& cuda) : options_(options), cuda_(cuda) {}
+
+  int run(const std::string& program) {
+    const auto began = std::chrono::steady_clock::now();
+    report_.program = program;
+    report_.plan_path = options_.plan_path;
+    if (Status ready = prepare(); !ready.ok()) return refuse(ready.error());
+
+    Status outcome = work();
+    if (!outcome.ok()) {
+      report_.diagnostics.push_back(outcome.error());
+      report_.status = outcome.error().code == "RN032" ? "replay_differs" : "failed";
+    }
+    if (report_.memory.peak == 0) report_.memory = backend_->memory();
+    if (Status released =
+            tear_down(loaded_->plan, *backend_, std::chrono::seconds(options_.teardown_seconds));
+        !released.ok()) {
+      report_.diagnostics.push_back(released.error());
+      if (report_.status == "finished") report_.status = "failed";
+    }
+    if (report_.status == "interrupted") {
+      report_.diagnostics.push_back(run_problem(
+          "RN033",
+          fmt::format("signal {} stopped the run after step {}", requested_signal(), report_.steps_done),
+          {{"signal", requested_signal()}, {"step", report_.steps_done}},
+          report_.checkpoints.empty() ? "" : fmt::format("go on with `--resume {}`", directory_)));
+    }
+    report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (Status written = write_file(directory_ + "/report.json", to_json(report_), "RN050"); !written.ok()) {
+      report_.diagnostics.push_back(written.error());
+      if (report_.status == "finished") report_.status = "failed";
+    }
+    for (const Diagnostic& diagnostic : report_.diagnostics) print(diagnostic);
+    summarize();
+    return exit_code();
+  }
+
+ private:
+  /// Everything that is looked at before the device allocates, then the device.
+  Status prepare() {
+    Outcome<LoadedPlan> loaded = load_plan(options_.plan_path);
+    if (!loaded.ok()) return loaded.error();
+    loaded_ = std::make_unique<LoadedPlan>(std::move(loaded.value()));
+    const plan::Plan& plan = loaded_->plan;
+    report_.plan = &plan;
+    report_.plan_digest = loaded_->digest;
+    report_.mode = options_.compare_eager ? "compare_eager" : options_.eager ? "eager" : "as_planned";
+    report_.status = "finished";
+    report_.target_steps = options_.steps.value_or(plan.schedule.train_steps);
+    if (Status sound = check_mode(plan); !sound.ok()) return sound;
+
+    Outcome<std::unique_ptr<TokenSource>> data = open_data(plan);
+    if (!data.ok()) return data.error();
+    data_ = std::move(data.value());
+
+    std::string checkpoint;
+    if (!options_.resume.empty()) {
+      const Outcome<std::string> found = find_checkpoint(options_.resume);
+      if (!found.ok()) return found.error();
+      checkpoint = found.value();
+      const Outcome<Resumed> sound = check_checkpoint(checkpoint, *loaded_);
+      if (!sound.ok()) return sound.error();
+    }
+    Outcome<std::unique_ptr<Backend>> backend = open_backend(options_, plan, cuda_);
+    if (!backend.ok()) return backend.error();
+    backend_ = std::move(backend.value());
+    report_.device = backend_->device();
+    const Outcome<std::string> directory =
+        make_run_directory({options_.output, plan.config_name, options_.resume, options_.overwrite});
+    if (!directory.ok()) return directory.error();
+    directory_ = directory.value();
+
+    if (Status prepared = backend_->prepare(plan); !prepared.ok()) return prepared;
+    if (Status filled = backend_->initialize(); !filled.ok()) return filled;
+    if (!checkpoint.empty()) {
+      const Outcome<Resumed> resumed = load_checkpoint(checkpoint, *loaded_, *backend_);
+      if (!resumed.ok()) return resumed.error();
+      report_.first_step = static_cast<std::int64_t>(resumed.value().step);
+      report_.resumed_from = resumed.value().path;
+    }
+    report_.steps_done = report_.first_step;
+    if (options_.verify_every > 0) report_.verification.emplace().every = options_.verify_every;
+    if (!options_.quiet) {
+      std::fputs(fmt::format("{} on {} ({}): {} ops, {} segments, arena {}, run directory {}\n",
+                             plan.config_name, report_.device.name, report_.device.backend, plan.ops.size(),
+                             plan.segments.size(), bytes_text(plan.memory.arena), directory_)
+                     .c_str(),
+                 stderr);
+    }
+    return {};
+  }
+
+  Status check_mode(const plan::Plan& plan) const {
+    const bool captures = std::any_of(plan.segments.begin(), plan.segments.end(), [](const plan::Segment& s) {
+      return s.mode == plan::SegmentMode::graph;
+    });
+    if ((options_.compare_eager || options_.verify_every > 0) && !captures) {
+      return run_problem("RN035", "the plan captures nothing, so there is no replay to look at", {},
+                         "set `model.cuda_graph_impl` and compile again");
+    }
+    if (options_.drill.kind == Drill::Kind::flip && plan.find_buffer(options_.drill.buffer) == nullptr) {
+      return run_problem("RN036",
+                         fmt::format("`--inject` names the buffer `{}`, which the plan does not have",
+                                     options_.drill.buffer));
+    }
+    return {};
+  }
+
+  Status work() {
+    Executor executor(loaded_->plan, *backend_);
+    const Sampler sampler(loaded_->plan, *data_);
+    Run run{*loaded_, options_, *backend_, executor, sampler, directory_, report_};
+    return options_.compare_eager ? compare_with_eager(run) : train(run);
+  }
+
+  int exit_code() const {
+    if (report_.status == "failed") return 4;
+    if (report_.status == "replay_differs") return 5;
+    if (report_.status == "interrupted") return 128 + requested_signal();
+    return 0;
+  }
+
+  void summarize() const {
+    std::string text;
+    if (report_.loss.count > 0) {
+      text += fmt::format("{} steps, loss {:.4f} -> {:.4f}\n", report_.steps_done - report_.first_step,
+                          report_.loss.first, report_.loss.last);
+    }
+    if (report_.eager_step_ms.count > 0)
+      text += fmt::format("eager step {:.2f} ms (median of {})\n", report_.eager_step_ms.median,
+                          report_.eager_step_ms.count);
+    if (report_.captured_step_ms.count > 0) {
+      text += fmt::format("replayed step {:.2f} ms (median of {}), capture {:.3f} s for {} segments\n",
+                          report_.captured_step_ms.median, report_.captured_step_ms.count,
+                          report_.capture_seconds, report_.captures.size());
+    }
+    if (report_.comparison) text += report_.comparison->verdict + "\n";
+    if (report_.verification) {
+      text += fmt::format(
+          "replay verified on {} steps: {}\n", report_.verification->checked,
+          report_.verification->first_difference.empty() ? "equal to eager, bit for bit" : "differs");
+    }
+    text += fmt::format("memory planned {}, measured peak {}\n", bytes_text(loaded_->plan.memory.arena),
+                        bytes_text(report_.memory.peak));
+    text += fmt::format("{}: {}/report.json\n", report_.status, directory_);
+    std::fputs(text.c_str(), stdout);
+  }
+
+  const RunOptions& options_;
+  const CudaFactory& cuda_;
+  std::unique_ptr<LoadedPlan> loaded_;
+  std::unique_ptr<TokenSource> data_;
+  std::unique_ptr<Backend> backend_;
+  std::string directory_;
+  RunReport report_;
+};
+
+}  // namespace
+
+int run_session(const RunOptions& options, const CudaFactory& cuda, const std::string& program) {
+  return Session(options, cuda).run(program);
+}
+
+}  // namespace capstan::runtime

@@ -1,0 +1,188 @@
+#include "runtime/execute/trainer.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/device/digest.h"
+#include "runtime/execute/interrupt.h"
+#include "runtime/execute/verify_replay.h"
+#include "runtime/report/metrics.h"
+#include "runtime/report/progress.h"
+
+namespace capstan::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+/// Times of the last steps are enough for a median; a run of any length keeps no more.
+constexpr std::size_t kTimesKept = 10000;
+
+void note_time(std::vector<double>& times, double value) {
+  if (times.size() == kTimesKept) times.erase(times.begin(), times.begin() + kTimesKept / 2);
+  times.push_back(value);
+}
+
+void note_loss(LossSummary& summary, double loss) {
+  if (summary.count == 0) summary.first = summary.minimum = loss;
+  summary.last = loss;
+  if (loss < summary.minimum) summary.minimum = loss;
+  const auto bits = std::bit_cast<std::uint64_t>(loss);
+  const auto place = static_cast<std::uint64_t>(2 * summary.count);
+  summary.digest += mix_digest_word(place, static_cast<std::uint32_t>(bits));
+  summary.digest += mix_digest_word(place + 1, static_cast<std::uint32_t>(bits >> 32));
+  ++summary.count;
+}
+
+/// The first check of the plan that fired.
+Status make_checks(const plan::Plan& plan, const StepScalars& scalars) {
+  for (const plan::Check& check : plan.checks) {
+    const bool of_loss = check.kind == "nonfinite_loss";
+    if ((scalars.nonfinite & (of_loss ? 1 : 2)) == 0 || !check.fatal) continue;
+    const std::string what =
+        of_loss ? fmt::format("the loss of step {} is {}", scalars.step, scalars.loss)
+                : fmt::format("the gradient norm of step {} is {}", scalars.step, scalars.grad_norm);
+    return run_problem(of_loss ? "RN030" : "RN031", what + fmt::format(", and `{}` asks to stop", check.key),
+                       {{"step", scalars.step}, {"key", check.key}},
+                       "the step changed no parameter; look at the data and the learning rate before it, "
+                       "then resume from the "
+                       "last checkpoint");
+  }
+  return {};
+}
+
+/// Drill: every element of the smallest parameter becomes NaN, so that nothing can miss it.
+Status inject_nan(const plan::Plan& plan, Backend& backend) {
+  const plan::Buffer* smallest = nullptr;
+  for (const plan::Buffer& buffer : plan.buffers) {
+    if (buffer.role != plan::Role::parameter) continue;
+    if (smallest == nullptr || buffer.elements() < smallest->elements()) smallest = &buffer;
+  }
+  if (smallest == nullptr) return {};
+  // All bits set is a NaN in every floating-point type.
+  const std::vector<std::byte> bytes(smallest->bytes(), std::byte{0xff});
+  return backend.upload(smallest->id, bytes);
+}
+
+class Trainer {
+ public:
+  explicit Trainer(Run& run)
+      : run_(run), progress_(run.options.quiet, run.report.first_step, run.report.target_steps) {}
+
+  Status work() {
+    RunReport& report = run_.report;
+    if (Status opened = metrics_.open(run_.directory + "/metrics.jsonl", report.first_step); !opened.ok())
+      return opened;
+    Status outcome;
+    while (report.steps_done < report.target_steps && outcome.ok()) {
+      outcome = do_step();
+      if (!outcome.ok() || requested_signal() != 0) break;
+      const std::int64_t every = run_.plan().schedule.save_every;
+      if (every > 0 && report.steps_done % every == 0) outcome = save();
+    }
+    progress_.finish_line();
+    if (outcome.ok() && requested_signal() != 0 && report.steps_done < report.target_steps)
+      report.status = "interrupted";
+    if (outcome.ok() && saved_step_ != report.steps_done) outcome = save();
+    report.eager_step_ms = spread_of(eager_ms_);
+    report.captured_step_ms = spread_of(captured_ms_);
+    report.memory = run_.backend.memory();
+    return outcome;
+  }
+
+ private:
+  Status do_step() {
+    RunReport& report = run_.report;
+    const std::int64_t step = report.steps_done;
+    const bool warm = step - report.first_step >= run_.plan().schedule.warmup_steps;
+    const bool captures = !run_.options.eager && run_.executor.has_graphs() && warm;
+    const bool first_capture = captures && !run_.executor.captured();
+    const bool verifies =
+        captures && run_.options.verify_every > 0 && (step + 1) % run_.options.verify_every == 0;
+    if (first_capture) report.memory_before_capture = run_.backend.memory();
+    if (run_.options.drill.kind == Drill::Kind::nan &&
+        run_.options.drill.step == static_cast<std::uint64_t>(step)) {
+      if (Status injected = inject_nan(run_.plan(), run_.backend); !injected.ok()) return injected;
+    }
+
+    const auto began = Clock::now();
+    if (Status staged = stage_batch(run_, step, batch_); !staged.ok()) return staged;
+    if (verifies) {
+      if (Status same = verify_step(run_); !same.ok()) return same;
+    } else if (Status issued = captures ? run_.executor.run_captured() : run_.executor.run_eager();
+               !issued.ok()) {
+      return issued;
+    }
+    const Outcome<StepScalars> scalars = read_scalars(run_.plan(), run_.backend);
+    if (!scalars.ok()) return scalars.error();
+    const double step_ms = seconds_since(began) * 1000.0;
+
+    if (first_capture) {
+      report.captures = run_.executor.captures();
+      report.capture_seconds = run_.executor.capture_seconds();
+      report.capture_step_ms = step_ms;
+    } else if (!verifies) {
+      note_time(captures ? captured_ms_ : eager_ms_, step_ms);
+    }
+    report.steps_done = step + 1;
+    note_loss(report.loss, scalars.value().loss);
+    if (scalars.value().nonfinite != 0) ++report.nonfinite_steps;
+
+    StepMetrics metrics;
+    metrics.step = report.steps_done;
+    metrics.loss = scalars.value().loss;
+    metrics.learning_rate = scalars.value().learning_rate;
+    metrics.grad_norm = scalars.value().grad_norm;
+    metrics.step_ms = step_ms;
+    metrics.tokens_per_s =
+        static_cast<double>(run_.plan().dims.tokens() * run_.plan().dims.micro_batches) * 1000.0 / step_ms;
+    metrics.mode = !captures ? "eager" : first_capture ? "capture" : verifies ? "verify" : "replay";
+    const std::int64_t log_every = std::max<std::int64_t>(1, run_.plan().schedule.log_every);
+    if (report.steps_done % log_every == 0 || report.steps_done == report.target_steps) {
+      if (Status written = metrics_.append(metrics); !written.ok()) return written;
+    }
+    progress_.show(metrics);
+    return make_checks(run_.plan(), scalars.value());
+  }
+
+  Status save() {
+    const auto step = static_cast<std::uint64_t>(run_.report.steps_done);
+    const std::string path = checkpoint_path(run_.directory + "/checkpoints", step);
+    progress_.finish_line();
+    if (Status saved = save_checkpoint(path, run_.loaded, run_.backend, step); !saved.ok()) return saved;
+    run_.report.checkpoints.push_back(path);
+    saved_step_ = run_.report.steps_done;
+    return {};
+  }
+
+  Run& run_;
+  Progress progress_;
+  MetricsFile metrics_;
+  std::vector<std::int32_t> batch_;
+  std::vector<double> eager_ms_, captured_ms_;
+  std::int64_t saved_step_ = -1;
+};
+
+}  // namespace
+
+Status stage_batch(Run& run, std::int64_t step, std::vector<std::int32_t>& batch) {
+  const plan::Buffer& buffer = run.plan().buffer(plan::names::kBatchTokens);
+  batch.resize(static_cast<std::size_t>(buffer.elements()));
+  if (Status filled = run.sampler.fill(static_cast<std::uint64_t>(step), batch); !filled.ok()) return filled;
+  return run.backend.upload(buffer.id, std::as_bytes(std::span(batch)));
+}
+
+Status train(Run& run) {
+  return Trainer(run).work();
+}
+
+}  // namespace capstan::runtime
