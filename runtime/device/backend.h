@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "compiler/plan/plan.h"
 #include "runtime/device/outcome.h"
@@ -32,6 +34,8 @@ struct RecordingInfo {
   double capture_seconds = 0;      ///< from begin_record to the end of capture
   double instantiate_seconds = 0;  ///< making it launchable (0 on the host)
   std::uint64_t bytes = 0;         ///< memory that the recording itself takes, where it is known
+  /// Nodes by kind ("kernel", "memset"), sorted by name; empty on the host.
+  std::vector<std::pair<std::string, std::uint64_t>> node_kinds;
 };
 
 struct MemoryUse {

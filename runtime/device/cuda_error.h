@@ -1,5 +1,5 @@
-// CUDA and library errors as diagnostics: which call failed, with what, for which op. Device errors are RN022; what has
-// no implementation is RN024.
+// CUDA and library errors as diagnostics: which call failed, with what, for which op. Device errors are
+// RN022; what has no implementation is RN024.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -28,22 +28,24 @@ Diagnostic device_failure(const std::string& call, const std::string& reason, co
   Arguments arguments = op_arguments(op);
   arguments.emplace_back("call", Value(call));
   arguments.emplace_back("reason", Value(reason));
-  Diagnostic problem = run_problem("RN022", std::move(message), std::move(arguments),
-                                   "the state of the run on the device is lost; start again from the last checkpoint");
+  Diagnostic problem =
+      run_problem("RN022", std::move(message), std::move(arguments),
+                  "the state of the run on the device is lost; start again from the last checkpoint");
   if (op != nullptr && !op->key.empty()) problem.keys.push_back(op->key);
   return problem;
 }
 
 Diagnostic device_failure(const std::string& call, cudaError_t error, const plan::Op* op) {
-  return device_failure(call, std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")", op);
+  return device_failure(call, std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")",
+                        op);
 }
 
 Diagnostic unsupported_op(const plan::Op& op, const std::string& why) {
   Arguments arguments = op_arguments(&op);
   arguments.emplace_back("why", Value(why));
-  Diagnostic problem =
-      run_problem("RN024", "the cuda backend cannot run " + describe_op(op) + ": " + why, std::move(arguments),
-                  "run the plan with `execute.backend = \"host\"`, or change the key that asks for it");
+  Diagnostic problem = run_problem(
+      "RN024", "the cuda backend cannot run " + describe_op(op) + ": " + why, std::move(arguments),
+      "run the plan with `execute.backend = \"host\"`, or change the key that asks for it");
   if (!op.key.empty()) problem.keys.push_back(op.key);
   return problem;
 }

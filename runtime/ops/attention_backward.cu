@@ -1,13 +1,13 @@
-// Attention backward on the tensor cores, the same bits on every run: one kernel owns keys and sums their gradients over
-// the queries, one owns queries and sums over the keys, so nothing is added across blocks. Scores are made again from the
-// log-sum-exp of the forward pass.
+// Attention backward on the tensor cores, the same bits on every run: one kernel owns keys and sums their
+// gradients over the queries, one owns queries and sums over the keys, so nothing is added across blocks.
+// Scores are made again from the log-sum-exp of the forward pass.
 #include "runtime/ops/cuda_attention_tile.h"
 
 namespace capstan::runtime::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kRows = 64;   // keys or queries that a block owns: four warps of 16
+constexpr int kRows = 64;  // keys or queries that a block owns: four warps of 16
 
 // Width of the tile that runs along the other dimension: narrower where the accumulators need the registers.
 template <int kHeadDim>
@@ -15,7 +15,7 @@ constexpr int kWidth = kHeadDim > 64 ? 32 : 64;
 
 template <int kHeadDim>
 constexpr std::size_t shared_bytes() {
-  return static_cast<std::size_t>(2 * kRows + 4 * kWidth<kHeadDim>)*(kHeadDim + 8) * sizeof(bf16) +
+  return static_cast<std::size_t>(2 * kRows + 4 * kWidth<kHeadDim>) * (kHeadDim + 8) * sizeof(bf16) +
          4 * kWidth<kHeadDim> * sizeof(float);
 }
 
@@ -39,8 +39,8 @@ __device__ __forceinline__ void multiply_rows(float (&sum)[kTiles][4], const bf1
 
 // sum (16 x kHeadDim) += weights (16 x 8 * kTiles, rounded to bf16) * tile.
 template <int kHeadDim, int kTiles>
-__device__ __forceinline__ void multiply_columns(float (&sum)[kHeadDim / 8][4], const float (&weights)[kTiles][4],
-                                                 const bf16* tile) {
+__device__ __forceinline__ void multiply_columns(float (&sum)[kHeadDim / 8][4],
+                                                 const float (&weights)[kTiles][4], const bf16* tile) {
   constexpr int kPitch = kHeadDim + 8;
 #pragma unroll
   for (int step = 0; step < kTiles / 2; ++step) {
@@ -57,8 +57,8 @@ __device__ __forceinline__ void multiply_columns(float (&sum)[kHeadDim / 8][4], 
 }
 
 template <int kHeadDim>
-__device__ __forceinline__ void store_rows(const float (&sum)[kHeadDim / 8][4], bf16* matrix, std::int64_t width,
-                                           int row, int limit) {
+__device__ __forceinline__ void store_rows(const float (&sum)[kHeadDim / 8][4], bf16* matrix,
+                                           std::int64_t width, int row, int limit) {
   const int c = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -66,7 +66,8 @@ __device__ __forceinline__ void store_rows(const float (&sum)[kHeadDim / 8][4], 
     bf16* out = matrix + (row + half * 8) * width;
 #pragma unroll
     for (int n = 0; n < kHeadDim / 8; ++n) {
-      *reinterpret_cast<std::uint32_t*>(out + n * 8 + c * 2) = pack_pair(sum[n][2 * half], sum[n][2 * half + 1]);
+      *reinterpret_cast<std::uint32_t*>(out + n * 8 + c * 2) =
+          pack_pair(sum[n][2 * half], sum[n][2 * half + 1]);
     }
   }
 }
@@ -79,10 +80,10 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
   extern __shared__ __align__(16) bf16 shared[];
   bf16* keys = shared;
   bf16* values = keys + kRows * kPitch;
-  bf16* queries = values + kRows * kPitch;                           // two stages
-  bf16* douts = queries + 2 * kTile;                                 // two stages
-  float* lse = reinterpret_cast<float*>(douts + 2 * kTile);          // two stages
-  float* delta = lse + 2 * kQueries;                                 // two stages
+  bf16* queries = values + kRows * kPitch;                   // two stages
+  bf16* douts = queries + 2 * kTile;                         // two stages
+  float* lse = reinterpret_cast<float*>(douts + 2 * kTile);  // two stages
+  float* delta = lse + 2 * kQueries;                         // two stages
 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
   const int c = lane % 4;
   const int kv = blockIdx.y;
   const int batch = blockIdx.z;
-  const int first = static_cast<int>(blockIdx.x) * kRows;   // the first keys are seen by the most queries
+  const int first = static_cast<int>(blockIdx.x) * kRows;  // the first keys are seen by the most queries
   const int group = op.heads / op.kv_heads;
   const std::int64_t width = static_cast<std::int64_t>(op.heads + 2 * op.kv_heads) * kHeadDim;
   const std::int64_t out_width = static_cast<std::int64_t>(op.heads) * kHeadDim;
@@ -110,10 +111,11 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
     const int query0 = query_start + turn % tiles * kQueries;
     const int stage = turn % 2;
     copy_tile<kQueries, kHeadDim, kThreads>(queries + stage * kTile,
-                                            matrix + static_cast<std::int64_t>(head) * kHeadDim, width, query0,
-                                            op.seq_length);
-    copy_tile<kQueries, kHeadDim, kThreads>(douts + stage * kTile, dout + static_cast<std::int64_t>(head) * kHeadDim,
-                                            out_width, query0, op.seq_length);
+                                            matrix + static_cast<std::int64_t>(head) * kHeadDim, width,
+                                            query0, op.seq_length);
+    copy_tile<kQueries, kHeadDim, kThreads>(douts + stage * kTile,
+                                            dout + static_cast<std::int64_t>(head) * kHeadDim, out_width,
+                                            query0, op.seq_length);
     const std::int64_t stats = (static_cast<std::int64_t>(batch) * op.heads + head) * op.seq_length;
     const int i = static_cast<int>(threadIdx.x) % kQueries;
     const bool present = query0 + i < op.seq_length;
@@ -131,10 +133,10 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
   float dkeys[kHeadDim / 8][4] = {};
   float dvalues[kHeadDim / 8][4] = {};
   const float log2_scale = op.scale * kLog2E;
-  const int key = first + warp * 16 + g;   // and key + 8
+  const int key = first + warp * 16 + g;  // and key + 8
   for (int turn = 0; turn < turns; ++turn) {
     wait_copies<0>();
-    __syncthreads();   // the tile is there, and nobody reads the stage that is filled next
+    __syncthreads();  // the tile is there, and nobody reads the stage that is filled next
     if (turn + 1 < turns) prefetch(turn + 1);
     commit_copies();
     const int stage = turn % 2;
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
     const bf16* query_tile = queries + stage * kTile;
     const bf16* dout_tile = douts + stage * kTile;
 
-    float scores[kQueries / 8][4] = {};   // rows: keys, columns: queries
+    float scores[kQueries / 8][4] = {};  // rows: keys, columns: queries
     multiply_rows<kHeadDim>(scores, keys + warp * 16 * kPitch, query_tile);
     float dscores[kQueries / 8][4] = {};
     multiply_rows<kHeadDim>(dscores, values + warp * 16 * kPitch, dout_tile);
@@ -155,7 +157,8 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
       const float2 query_delta = *reinterpret_cast<const float2*>(delta + stage * kQueries + column);
       unsigned bits = 15U;
       if constexpr (kDrops) {
-        const std::uint64_t row = static_cast<std::uint64_t>(batch * op.heads + head) * op.seq_length + query0 + column;
+        const std::uint64_t row =
+            static_cast<std::uint64_t>(batch * op.heads + head) * op.seq_length + query0 + column;
         bits = keep_bits_by_key(draw, row * op.seq_length, first + warp * 16, op.seq_length);
       }
 #pragma unroll
@@ -173,7 +176,8 @@ __global__ void __launch_bounds__(kThreads) backward_keys(AttentionOperands op) 
           dprobability *= factor;
           kept *= factor;
         }
-        dscores[n][i] = probability * (dprobability - (i % 2 == 0 ? query_delta.x : query_delta.y)) * op.scale;
+        dscores[n][i] =
+            probability * (dprobability - (i % 2 == 0 ? query_delta.x : query_delta.y)) * op.scale;
         scores[n][i] = kept;
       }
     }
@@ -194,8 +198,8 @@ __global__ void __launch_bounds__(kThreads) backward_queries(AttentionOperands o
   extern __shared__ __align__(16) bf16 shared[];
   bf16* queries = shared;
   bf16* douts = queries + kRows * kPitch;
-  bf16* keys = douts + kRows * kPitch;   // two stages
-  bf16* values = keys + 2 * kTile;       // two stages
+  bf16* keys = douts + kRows * kPitch;  // two stages
+  bf16* values = keys + 2 * kTile;      // two stages
 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -203,7 +207,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries(AttentionOperands o
   const int c = lane % 4;
   const int head = blockIdx.y;
   const int batch = blockIdx.z;
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;   // long rows first
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // long rows first
   const std::int64_t width = static_cast<std::int64_t>(op.heads + 2 * op.kv_heads) * kHeadDim;
   const std::int64_t out_width = static_cast<std::int64_t>(op.heads) * kHeadDim;
   const std::int64_t token0 = static_cast<std::int64_t>(batch) * op.seq_length;
@@ -218,8 +222,10 @@ __global__ void __launch_bounds__(kThreads) backward_queries(AttentionOperands o
   const int end = op.causal ? min(first + kRows, op.seq_length) : op.seq_length;
   const int tiles = (end + kKeys - 1) / kKeys;
   const auto prefetch = [&](int tile) {
-    copy_tile<kKeys, kHeadDim, kThreads>(keys + tile % 2 * kTile, key_matrix, width, tile * kKeys, op.seq_length);
-    copy_tile<kKeys, kHeadDim, kThreads>(values + tile % 2 * kTile, value_matrix, width, tile * kKeys, op.seq_length);
+    copy_tile<kKeys, kHeadDim, kThreads>(keys + tile % 2 * kTile, key_matrix, width, tile * kKeys,
+                                         op.seq_length);
+    copy_tile<kKeys, kHeadDim, kThreads>(values + tile % 2 * kTile, value_matrix, width, tile * kKeys,
+                                         op.seq_length);
   };
   copy_tile<kRows, kHeadDim, kThreads>(queries, matrix + head_column, width, first, op.seq_length);
   copy_tile<kRows, kHeadDim, kThreads>(douts, op.dout + token0 * out_width + head_column, out_width, first,
@@ -227,7 +233,7 @@ __global__ void __launch_bounds__(kThreads) backward_queries(AttentionOperands o
   prefetch(0);
   commit_copies();
 
-  const int row = first + warp * 16 + g;   // and row + 8
+  const int row = first + warp * 16 + g;  // and row + 8
   const std::int64_t stats = (static_cast<std::int64_t>(batch) * op.heads + head) * op.seq_length;
   float lse[2];
   float delta[2];
@@ -301,10 +307,14 @@ void start(cudaStream_t stream, const AttentionBackward& attention) {
 void launch_attention_backward_tensor_core(cudaStream_t stream, const AttentionBackward& attention) {
   launch_attention_delta(stream, attention);
   switch (attention.forward.head_dim) {
-    case 32: return start<32>(stream, attention);
-    case 64: return start<64>(stream, attention);
-    case 96: return start<96>(stream, attention);
-    default: return start<128>(stream, attention);
+    case 32:
+      return start<32>(stream, attention);
+    case 64:
+      return start<64>(stream, attention);
+    case 96:
+      return start<96>(stream, attention);
+    default:
+      return start<128>(stream, attention);
   }
 }
 

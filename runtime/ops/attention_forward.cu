@@ -1,5 +1,6 @@
-// Flash-style attention forward on the tensor cores: a block owns 64 queries of one head, four warps of 16 rows; keys and
-// values come in tiles of 64 through a two-stage asynchronous pipeline; the softmax is made online in base 2.
+// Flash-style attention forward on the tensor cores: a block owns 64 queries of one head, four warps of 16
+// rows; keys and values come in tiles of 64 through a two-stage asynchronous pipeline; the softmax is made
+// online in base 2.
 #include "runtime/ops/cuda_attention_tile.h"
 
 namespace capstan::runtime::cuda {
@@ -17,12 +18,12 @@ constexpr std::size_t shared_bytes() {
 template <int kHeadDim, bool kDrops>
 __global__ void __launch_bounds__(kThreads) forward(AttentionOperands op) {
   constexpr int kPitch = kHeadDim + 8;
-  constexpr int kSteps = kHeadDim / 16;   // inner steps of q k
+  constexpr int kSteps = kHeadDim / 16;  // inner steps of q k
   constexpr int kTile = kKeys * kPitch;
   extern __shared__ __align__(16) bf16 shared[];
   bf16* queries = shared;
-  bf16* keys = queries + kQueries * kPitch;   // two stages
-  bf16* values = keys + 2 * kTile;            // two stages
+  bf16* keys = queries + kQueries * kPitch;  // two stages
+  bf16* values = keys + 2 * kTile;           // two stages
 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -40,14 +41,14 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionOperands op) {
   DropoutDraw draw = op.draw;
   if constexpr (kDrops) draw.counter = *op.counter;
 
-  copy_tile<kQueries, kHeadDim, kThreads>(queries, matrix + static_cast<std::int64_t>(head) * kHeadDim, width, first,
-                                          op.seq_length);
+  copy_tile<kQueries, kHeadDim, kThreads>(queries, matrix + static_cast<std::int64_t>(head) * kHeadDim, width,
+                                          first, op.seq_length);
   copy_tile<kKeys, kHeadDim, kThreads>(keys, key_matrix, width, 0, op.seq_length);
   commit_copies();
   copy_tile<kKeys, kHeadDim, kThreads>(values, value_matrix, width, 0, op.seq_length);
   commit_copies();
 
-  const int row = first + warp * 16 + g;   // and row + 8
+  const int row = first + warp * 16 + g;  // and row + 8
   const float log2_scale = op.scale * kLog2E;
   float sums[kHeadDim / 8][4] = {};
   float largest[2] = {-INFINITY, -INFINITY};
@@ -60,11 +61,12 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionOperands op) {
     const int key0 = tile * kKeys;
     const bf16* key_tile = keys + tile % 2 * kTile;
     const bf16* value_tile = values + tile % 2 * kTile;
-    wait_copies<1>();   // this tile's keys (and the queries) are there; its values may be on their way
-    __syncthreads();    // everybody is done with the tile before the last, whose place the next one takes
+    wait_copies<1>();  // this tile's keys (and the queries) are there; its values may be on their way
+    __syncthreads();   // everybody is done with the tile before the last, whose place the next one takes
     if (tile == 0) {
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) load_left<kPitch>(q[step], queries + warp * 16 * kPitch + step * 16);
+      for (int step = 0; step < kSteps; ++step)
+        load_left<kPitch>(q[step], queries + warp * 16 * kPitch + step * 16);
     }
     if (tile + 1 < tiles) {
       copy_tile<kKeys, kHeadDim, kThreads>(keys + (tile + 1) % 2 * kTile, key_matrix, width, key0 + kKeys,
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionOperands op) {
       }
     }
 
-    wait_copies<1>();   // the values of this tile
+    wait_copies<1>();  // the values of this tile
     __syncthreads();
     if (tile + 1 < tiles) {
       copy_tile<kKeys, kHeadDim, kThreads>(values + (tile + 1) % 2 * kTile, value_matrix, width, key0 + kKeys,
@@ -164,7 +166,8 @@ __global__ void __launch_bounds__(kThreads) forward(AttentionOperands op) {
     const int query = row + half * 8;
     if (query >= op.seq_length) continue;
     const float factor = (kDrops ? draw.scale : 1.0F) / sum;
-    bf16* out = op.out + ((static_cast<std::int64_t>(batch) * op.seq_length + query) * op.heads + head) * kHeadDim;
+    bf16* out =
+        op.out + ((static_cast<std::int64_t>(batch) * op.seq_length + query) * op.heads + head) * kHeadDim;
 #pragma unroll
     for (int n = 0; n < kHeadDim / 8; ++n) {
       *reinterpret_cast<std::uint32_t*>(out + n * 8 + c * 2) =
@@ -198,10 +201,14 @@ bool attention_tensor_core_supports(const Attention& attention) {
 
 void launch_attention_tensor_core(cudaStream_t stream, const Attention& attention) {
   switch (attention.head_dim) {
-    case 32: return start<32>(stream, attention);
-    case 64: return start<64>(stream, attention);
-    case 96: return start<96>(stream, attention);
-    default: return start<128>(stream, attention);
+    case 32:
+      return start<32>(stream, attention);
+    case 64:
+      return start<64>(stream, attention);
+    case 96:
+      return start<96>(stream, attention);
+    default:
+      return start<128>(stream, attention);
   }
 }
 

@@ -1,6 +1,6 @@
-// Attention on the CUDA cores for any storage and any head_dim up to 256: the fallback for shapes that the tensor-core
-// kernels do not take, and f32. A warp owns four rows; the 32 lanes are 32 columns of the score matrix when scores are
-// made and 32 columns of the head when they are applied.
+// Attention on the CUDA cores for any storage and any head_dim up to 256: the fallback for shapes that the
+// tensor-core kernels do not take, and f32. A warp owns four rows; the 32 lanes are 32 columns of the score
+// matrix when scores are made and 32 columns of the head when they are applied.
 #include "runtime/ops/cuda_kernel.h"
 #include "runtime/ops/cuda_launch.h"
 
@@ -10,14 +10,14 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kRowsPerWarp = 4;
-constexpr int kRows = kWarps * kRowsPerWarp;   // rows of a block
-constexpr int kTile = kWarp;                   // columns of the score matrix at a time
+constexpr int kRows = kWarps * kRowsPerWarp;  // rows of a block
+constexpr int kTile = kWarp;                  // columns of the score matrix at a time
 
 template <typename T>
 struct Problem {
   const T* qkv;
-  const T* dout;        // backward only
-  T* out;               // forward: o; backward: dqkv
+  const T* dout;  // backward only
+  T* out;         // forward: o; backward: dqkv
   float* lse;
   const float* delta;
   const std::uint64_t* counter;
@@ -26,9 +26,13 @@ struct Problem {
   float scale;
   bool causal, drops;
 
-  __device__ std::int64_t row_width() const { return static_cast<std::int64_t>(heads + 2 * kv_heads) * head_dim; }
+  __device__ std::int64_t row_width() const {
+    return static_cast<std::int64_t>(heads + 2 * kv_heads) * head_dim;
+  }
   __device__ int kv_of(int head) const { return head / (heads / kv_heads); }
-  __device__ std::int64_t key_column(int kv) const { return static_cast<std::int64_t>(heads + kv) * head_dim; }
+  __device__ std::int64_t key_column(int kv) const {
+    return static_cast<std::int64_t>(heads + kv) * head_dim;
+  }
   __device__ std::int64_t value_column(int kv) const {
     return static_cast<std::int64_t>(heads + kv_heads + kv) * head_dim;
   }
@@ -42,11 +46,11 @@ struct Problem {
   }
 };
 
-// Copies rows first .. first + count of a [rows, width] matrix (head_dim columns from `column`) to shared memory as
-// floats, with `pitch` floats a row; rows beyond `limit` become zeros.
+// Copies rows first .. first + count of a [rows, width] matrix (head_dim columns from `column`) to shared
+// memory as floats, with `pitch` floats a row; rows beyond `limit` become zeros.
 template <typename T>
-__device__ void stage(const T* matrix, std::int64_t width, std::int64_t column, int first, int count, int limit,
-                      int head_dim, int pitch, float* shared) {
+__device__ void stage(const T* matrix, std::int64_t width, std::int64_t column, int first, int count,
+                      int limit, int head_dim, int pitch, float* shared) {
   for (int i = threadIdx.x; i < count * head_dim; i += kThreads) {
     const int row = i / head_dim;
     const int d = i % head_dim;
@@ -106,8 +110,8 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<T> p) {
   DropoutDraw draw = p.draw;
   if (p.drops) draw.counter = *p.counter;
 
-  stage(matrix, width, static_cast<std::int64_t>(head) * p.head_dim, first, kRows, p.seq_length, p.head_dim, pitch,
-        queries);
+  stage(matrix, width, static_cast<std::int64_t>(head) * p.head_dim, first, kRows, p.seq_length, p.head_dim,
+        pitch, queries);
   float largest[kRowsPerWarp];
   float total[kRowsPerWarp];
   float sums[kRowsPerWarp][kColumns] = {};
@@ -145,7 +149,8 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<T> p) {
   for (int r = 0; r < kRowsPerWarp; ++r) {
     const int query = first + own + r;
     if (query >= p.seq_length) continue;
-    T* row = p.out + ((static_cast<std::int64_t>(batch) * p.seq_length + query) * p.heads + head) * p.head_dim;
+    T* row =
+        p.out + ((static_cast<std::int64_t>(batch) * p.seq_length + query) * p.heads + head) * p.head_dim;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       const int d = lane + kWarp * c;
@@ -160,9 +165,11 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<T> p) {
 
 // delta = sum over d of do * o: one warp a (token, head).
 template <typename T>
-__global__ void __launch_bounds__(256) row_products(const T* dout, const T* out, float* delta, std::int64_t rows,
-                                                    int seq_length, int heads, int head_dim) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * 8 + threadIdx.x / kWarp;   // token * heads + head
+__global__ void __launch_bounds__(256)
+    row_products(const T* dout, const T* out, float* delta, std::int64_t rows, int seq_length, int heads,
+                 int head_dim) {
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * 8 + threadIdx.x / kWarp;  // token * heads + head
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   float sum = 0.0F;
@@ -330,7 +337,8 @@ Problem<T> problem_of(const Attention& attention) {
   return p;
 }
 
-// More than 48 KB of shared memory has to be asked for; doing so twice is harmless and allowed during capture.
+// More than 48 KB of shared memory has to be asked for; doing so twice is harmless and allowed during
+// capture.
 template <typename Kernel, typename Argument>
 void start(Kernel kernel, dim3 grid, std::size_t shared, cudaStream_t stream, const Argument& argument) {
   if (shared > 48 * 1024) {
@@ -349,7 +357,8 @@ void forward_typed(cudaStream_t stream, const Attention& attention) {
   const Problem<T> p = problem_of<T>(attention);
   const std::size_t shared = static_cast<std::size_t>(kRows + 2 * kTile) * (p.head_dim + 1) * sizeof(float);
   const dim3 grid = grid_of(attention, attention.heads);
-  p.head_dim <= 128 ? start(forward<T, 4>, grid, shared, stream, p) : start(forward<T, 8>, grid, shared, stream, p);
+  p.head_dim <= 128 ? start(forward<T, 4>, grid, shared, stream, p)
+                    : start(forward<T, 8>, grid, shared, stream, p);
 }
 
 template <typename T>
@@ -358,7 +367,8 @@ void backward_typed(cudaStream_t stream, const AttentionBackward& attention) {
   p.dout = static_cast<const T*>(attention.dout.data);
   p.out = static_cast<T*>(attention.dqkv.data);
   p.delta = attention.delta;
-  const std::size_t shared = static_cast<std::size_t>(2 * kRows + 2 * kTile) * (p.head_dim + 1) * sizeof(float);
+  const std::size_t shared =
+      static_cast<std::size_t>(2 * kRows + 2 * kTile) * (p.head_dim + 1) * sizeof(float);
   const dim3 query_grid = grid_of(attention.forward, attention.forward.heads);
   const dim3 key_grid = grid_of(attention.forward, attention.forward.kv_heads);
   if (p.head_dim <= 128) {
@@ -392,12 +402,12 @@ void launch_attention_delta(cudaStream_t stream, const AttentionBackward& attent
   const int head_dim = static_cast<int>(f.head_dim);
   if (f.qkv.storage == Storage::bf16) {
     row_products<<<blocks, 256, 0, stream>>>(static_cast<const bf16*>(attention.dout.data),
-                                             static_cast<const bf16*>(f.out.data), attention.delta, rows, seq_length,
-                                             heads, head_dim);
+                                             static_cast<const bf16*>(f.out.data), attention.delta, rows,
+                                             seq_length, heads, head_dim);
   } else {
     row_products<<<blocks, 256, 0, stream>>>(static_cast<const float*>(attention.dout.data),
-                                             static_cast<const float*>(f.out.data), attention.delta, rows, seq_length,
-                                             heads, head_dim);
+                                             static_cast<const float*>(f.out.data), attention.delta, rows,
+                                             seq_length, heads, head_dim);
   }
 }
 

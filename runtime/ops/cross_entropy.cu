@@ -27,13 +27,14 @@ __device__ __forceinline__ Running merge(Running a, Running b) {
 
 // One block per row; the row is read once. Columns beyond `vocab` are padding and are skipped.
 template <typename T, int N>
-__global__ void __launch_bounds__(kThreads) cross_entropy(const T* logits, const std::int32_t* targets, float* losses,
-                                                          float* lse_out, std::int64_t columns, int vocab) {
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy(const T* logits, const std::int32_t* targets, float* losses, float* lse_out,
+                  std::int64_t columns, int vocab) {
   __shared__ Running warps[kThreads / kWarp];
   const std::int64_t row = blockIdx.x;
   const T* from = logits + row * columns;
   Running mine;
-  float bad = 0.0F;   // becomes NaN when a logit is NaN, which fmaxf would hide
+  float bad = 0.0F;  // becomes NaN when a logit is NaN, which fmaxf would hide
   for (int i = static_cast<int>(threadIdx.x) * N; i < vocab; i += kThreads * N) {
     float value[N];
     load<N>(from + i, value);
@@ -69,9 +70,9 @@ __global__ void __launch_bounds__(kThreads) cross_entropy(const T* logits, const
 }
 
 template <typename T, int N>
-__global__ void __launch_bounds__(kThreads) cross_entropy_backward(const T* logits, const std::int32_t* targets,
-                                                                   const float* lse, T* dlogits, std::int64_t columns,
-                                                                   int vocab, float scale) {
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_backward(const T* logits, const std::int32_t* targets, const float* lse, T* dlogits,
+                           std::int64_t columns, int vocab, float scale) {
   const std::int64_t row = blockIdx.x;
   const T* from = logits + row * columns;
   T* to = dlogits + row * columns;
@@ -91,8 +92,9 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_backward(const T* logi
 }
 
 // One block: every thread sums its rows in order, then the block in a fixed tree.
-__global__ void __launch_bounds__(1024) accumulate_loss(const float* losses, float* loss, std::int32_t* nonfinite,
-                                                        std::int64_t rows, float scale) {
+__global__ void __launch_bounds__(1024)
+    accumulate_loss(const float* losses, float* loss, std::int32_t* nonfinite, std::int64_t rows,
+                    float scale) {
   __shared__ float scratch[kWarp];
   float sum = 0.0F;
   for (std::int64_t i = threadIdx.x; i < rows; i += 1024) sum += losses[i];
@@ -128,8 +130,8 @@ void backward(cudaStream_t stream, const T* logits, const std::int32_t* targets,
 
 }  // namespace
 
-void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t* targets, float* losses, float* lse,
-                          std::int64_t rows, std::int64_t columns, std::int64_t vocab) {
+void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t* targets, float* losses,
+                          float* lse, std::int64_t rows, std::int64_t columns, std::int64_t vocab) {
   if (logits.storage == Storage::bf16) {
     forward(stream, static_cast<const bf16*>(logits.data), targets, losses, lse, rows, columns,
             static_cast<int>(vocab));
@@ -139,15 +141,15 @@ void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t
   }
 }
 
-void launch_cross_entropy_backward(cudaStream_t stream, Floats logits, const std::int32_t* targets, const float* lse,
-                                   Floats dlogits, std::int64_t rows, std::int64_t columns, std::int64_t vocab,
-                                   float scale) {
+void launch_cross_entropy_backward(cudaStream_t stream, Floats logits, const std::int32_t* targets,
+                                   const float* lse, Floats dlogits, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t vocab, float scale) {
   if (logits.storage == Storage::bf16) {
-    backward(stream, static_cast<const bf16*>(logits.data), targets, lse, static_cast<bf16*>(dlogits.data), rows,
-             columns, static_cast<int>(vocab), scale);
+    backward(stream, static_cast<const bf16*>(logits.data), targets, lse, static_cast<bf16*>(dlogits.data),
+             rows, columns, static_cast<int>(vocab), scale);
   } else {
-    backward(stream, static_cast<const float*>(logits.data), targets, lse, static_cast<float*>(dlogits.data), rows,
-             columns, static_cast<int>(vocab), scale);
+    backward(stream, static_cast<const float*>(logits.data), targets, lse, static_cast<float*>(dlogits.data),
+             rows, columns, static_cast<int>(vocab), scale);
   }
 }
 

@@ -1,6 +1,6 @@
-// The few parts of cuDNN's backend graph API that attention needs: functions found at run time, owned descriptors, and
-// a builder for graphs of products, point-wise ops and reductions over four-dimensional tensors. Errors are kept until
-// asked for, so that a graph reads as the formula it stands for.
+// The few parts of cuDNN's backend graph API that attention needs: functions found at run time, owned
+// descriptors, and a builder for graphs of products, point-wise ops and reductions over four-dimensional
+// tensors. Errors are kept until asked for, so that a graph reads as the formula it stands for.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -37,7 +37,8 @@ struct CudnnFunctions {
 class CudnnDescriptor {
  public:
   CudnnDescriptor() = default;
-  CudnnDescriptor(const CudnnFunctions& functions, cudnnBackendDescriptor_t raw) : functions_(&functions), raw_(raw) {}
+  CudnnDescriptor(const CudnnFunctions& functions, cudnnBackendDescriptor_t raw)
+      : functions_(&functions), raw_(raw) {}
   CudnnDescriptor(CudnnDescriptor&& other) noexcept : functions_(other.functions_), raw_(other.raw_) {
     other.raw_ = nullptr;
   }
@@ -99,17 +100,18 @@ class CudnnGraph {
   /// y sees x with other extents and strides.
   void reshape(const CudnnTensor& x, const CudnnTensor& y);
 
-  /// The first execution plan of cuDNN's ranking that can be built; `bytes` is its workspace. An empty descriptor and
-  /// `error()` when there is none.
+  /// The first execution plan of cuDNN's ranking that can be built; `bytes` is its workspace. An empty
+  /// descriptor and `error()` when there is none.
   CudnnDescriptor plan(const CudnnTarget& target, bool deterministic, std::int64_t& bytes);
   const std::string& error() const { return error_; }
 
  private:
   CudnnTensor add_tensor(CudnnTensor tensor, bool is_virtual, bool by_value);
   CudnnDescriptor make(cudnnBackendDescriptorType_t type);
-  void set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-           std::int64_t count, const void* value);
-  void set_tensor(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, const CudnnTensor& tensor) {
+  void set(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+           cudnnBackendAttributeType_t type, std::int64_t count, const void* value);
+  void set_tensor(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                  const CudnnTensor& tensor) {
     set(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &tensor.raw);
   }
   void finish(const CudnnDescriptor& descriptor, const char* what);

@@ -1,9 +1,11 @@
-// Matrix products through cuBLASLt. A Gemm is prepared once (layouts, algorithm) and then issued without allocation or
-// host work beyond the launch. Row-major d[m,n] = op(a) op(b) (+ bias) (+ c) is asked of the column-major library as its
-// transpose. f32 means full f32 arithmetic, never tf32; bf16 operands accumulate in f32.
+// Matrix products through cuBLASLt. A Gemm is prepared once (layouts, algorithm) and then issued without
+// allocation or host work beyond the launch. Row-major d[m,n] = op(a) op(b) (+ bias) (+ c) is asked of the
+// column-major library as its transpose. f32 means full f32 arithmetic, never tf32; bf16 operands accumulate
+// in f32.
 //
-// Algorithms come from the library's heuristic, or from timing its candidates once on this device; measured choices are
-// kept in a file, so that later runs on the same kind of device make the same choice and give the same bits.
+// Algorithms come from the library's heuristic, or from timing its candidates once on this device; measured
+// choices are kept in a file, so that later runs on the same kind of device make the same choice and give the
+// same bits.
 #pragma once
 
 #include <cublasLt.h>
@@ -24,20 +26,20 @@ namespace capstan::runtime::cuda {
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
-  bool has_addend = false;            ///< d = ... + c
+  bool has_addend = false;  ///< d = ... + c
   enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu } epilogue = Epilogue::none;
   Storage input = Storage::f32, output = Storage::f32, bias = Storage::f32;
 
-  std::string key() const;            ///< text that names the problem, for the choice file
+  std::string key() const;  ///< text that names the problem, for the choice file
 };
 
 struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
-  const void* c = nullptr;            ///< the addend; may be d
+  const void* c = nullptr;  ///< the addend; may be d
   void* d = nullptr;
   const void* bias = nullptr;
-  void* aux = nullptr;                ///< pre-activation: written by gelu_aux_bias, read by dgelu
+  void* aux = nullptr;  ///< pre-activation: written by gelu_aux_bias, read by dgelu
 };
 
 /// Owns one workspace; products that may run at the same time need a library of their own.
@@ -50,19 +52,21 @@ class GemmLibrary {
   GemmLibrary(const GemmLibrary&) = delete;
   GemmLibrary& operator=(const GemmLibrary&) = delete;
 
-  /// `device_name` goes into the choice file. `tunes`: time candidates that the file does not know yet. When the plan is
-  /// deterministic and the file cannot be kept, nothing is timed.
-  static Outcome<std::unique_ptr<GemmLibrary>> open(const std::string& device_name, bool tunes, bool deterministic);
+  /// `device_name` goes into the choice file. `tunes`: time candidates that the file does not know yet. When
+  /// the plan is deterministic and the file cannot be kept, nothing is timed.
+  static Outcome<std::unique_ptr<GemmLibrary>> open(const std::string& device_name, bool tunes,
+                                                    bool deterministic);
 
-  /// Layouts and algorithm for a problem; the same problem gives the same entry. `sample` are device buffers for timing
-  /// (their contents are overwritten); it must stay valid during the call only.
+  /// Layouts and algorithm for a problem; the same problem gives the same entry. `sample` are device buffers
+  /// for timing (their contents are overwritten); it must stay valid during the call only.
   Outcome<int> prepare(cudaStream_t stream, const GemmProblem& problem, const GemmOperands& sample);
   /// Issues prepared product `entry`.
   Status run(cudaStream_t stream, int entry, const GemmOperands& operands) const;
 
   /// Writes new choices to the file (atomically); failure is silent, the choices then hold for this process.
   void save_choices();
-  std::size_t tuned() const { return tuned_; }   ///< problems timed by this process
+  bool tunes() const { return tunes_; }
+  std::size_t tuned() const { return tuned_; }  ///< problems timed by this process
 
  private:
   GemmLibrary() = default;
@@ -71,8 +75,8 @@ class GemmLibrary {
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::string file_;                              ///< empty: no file
-  std::string prefix_;                            ///< device and library version
+  std::string file_;    ///< empty: no file
+  std::string prefix_;  ///< device and library version
   bool tunes_ = false;
   bool changed_ = false;
   std::size_t tuned_ = 0;

@@ -1,6 +1,7 @@
-// Device-side building blocks of the kernels: 16-byte packs, widening and rounding, reductions in a fixed order, Philox.
-// For *.cu files only. Storage types are float and __nv_bfloat16; arithmetic is float. Every reduction here adds in an
-// order that depends only on the launch shape, so results are the same from run to run.
+// Device-side building blocks of the kernels: 16-byte packs, widening and rounding, reductions in a fixed
+// order, Philox. For *.cu files only. Storage types are float and __nv_bfloat16; arithmetic is float. Every
+// reduction here adds in an order that depends only on the launch shape, so results are the same from run to
+// run.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,8 +17,12 @@ using bf16 = __nv_bfloat16;
 
 inline constexpr int kWarp = 32;
 
-__device__ __forceinline__ float widen(float value) { return value; }
-__device__ __forceinline__ float widen(bf16 value) { return __bfloat162float(value); }
+__device__ __forceinline__ float widen(float value) {
+  return value;
+}
+__device__ __forceinline__ float widen(bf16 value) {
+  return __bfloat162float(value);
+}
 template <typename T>
 __device__ __forceinline__ T narrow(float value);
 template <>
@@ -52,11 +57,11 @@ __device__ __forceinline__ void store(T* to, const float (&from)[N]) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
-/// A small operand whose dtype is only known at run time (weights of a norm, biases, gradients of both): the branch is
-/// uniform over the grid.
+/// A small operand whose dtype is only known at run time (weights of a norm, biases, gradients of both): the
+/// branch is uniform over the grid.
 struct AnyFloat {
   void* data = nullptr;
-  bool narrow_storage = false;   ///< bf16; otherwise f32
+  bool narrow_storage = false;  ///< bf16; otherwise f32
   __device__ __forceinline__ float at(std::int64_t i) const {
     return narrow_storage ? widen(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
   }
@@ -97,7 +102,8 @@ __device__ __forceinline__ float reduce_warp(float value, Combine combine) {
   return value;
 }
 
-/// Every thread gets the result over the block. `scratch` holds 32 floats; it may be used again after the call.
+/// Every thread gets the result over the block. `scratch` holds 32 floats; it may be used again after the
+/// call.
 template <typename Combine>
 __device__ __forceinline__ float reduce_block(float value, Combine combine, float* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -135,15 +141,16 @@ __device__ __forceinline__ uint4 philox(uint4 counter, uint2 key) {
 struct DropoutDraw {
   uint2 key = {0, 0};
   std::uint32_t offset = 0;
-  std::uint32_t threshold = 0;   ///< floor(p * 2^32); an element is kept when its word is not below it
-  float scale = 1.0F;            ///< 1 / (1 - p)
+  std::uint32_t threshold = 0;  ///< floor(p * 2^32); an element is kept when its word is not below it
+  float scale = 1.0F;           ///< 1 / (1 - p)
   std::uint64_t counter = 0;
 
   /// Words of elements 4 * group .. 4 * group + 3.
   __device__ __forceinline__ uint4 words(std::uint64_t group) const {
-    return philox(make_uint4(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(group >> 32) ^ offset,
-                             static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32)),
-                  key);
+    return philox(
+        make_uint4(static_cast<std::uint32_t>(group), static_cast<std::uint32_t>(group >> 32) ^ offset,
+                   static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32)),
+        key);
   }
   __device__ __forceinline__ bool keeps(std::uint32_t word) const { return word >= threshold; }
   __device__ __forceinline__ bool keeps_element(std::uint64_t element) const {
@@ -156,7 +163,8 @@ struct DropoutDraw {
 
 inline DropoutDraw make_draw(const Dropout& dropout) {
   DropoutDraw draw;
-  draw.key = make_uint2(static_cast<std::uint32_t>(dropout.seed), static_cast<std::uint32_t>(dropout.seed >> 32));
+  draw.key =
+      make_uint2(static_cast<std::uint32_t>(dropout.seed), static_cast<std::uint32_t>(dropout.seed >> 32));
   draw.offset = dropout.offset;
   draw.threshold = static_cast<std::uint32_t>(dropout.p * 4294967296.0);
   draw.scale = static_cast<float>(1.0 / (1.0 - dropout.p));

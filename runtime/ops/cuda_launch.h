@@ -1,6 +1,7 @@
-// Launch functions of the own kernels: raw device pointers in, work on a stream out. Nothing here allocates, waits or
-// reads device memory on the host, so every function may be called while a stream is being captured. Launch errors are
-// left for cudaGetLastError. docs/plan-format.md defines shapes and arithmetic of every op; T is tokens of a micro-batch.
+// Launch functions of the own kernels: raw device pointers in, work on a stream out. Nothing here allocates,
+// waits or reads device memory on the host, so every function may be called while a stream is being captured.
+// Launch errors are left for cudaGetLastError. docs/plan-format.md defines shapes and arithmetic of every op;
+// T is tokens of a micro-batch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,49 +28,56 @@ struct Dropout {
 };
 
 // step.cu: bookkeeping
+/// cudaErrorNoKernelImageForDevice and the like when the build has no code for the current device.
+cudaError_t probe_kernels();
 void launch_load_micro_batch(cudaStream_t stream, const std::int32_t* batch, const std::int64_t* index,
                              std::int64_t micro_batches, std::int32_t* tokens, std::int32_t* targets,
                              std::int64_t sequences, std::int64_t seq_length);
-void launch_advance_micro_batch(cudaStream_t stream, std::int64_t* micro_batch_index, std::uint64_t* rng_counter);
+void launch_advance_micro_batch(cudaStream_t stream, std::int64_t* micro_batch_index,
+                                std::uint64_t* rng_counter);
 void launch_advance_step(cudaStream_t stream, std::int64_t* step, std::int64_t* micro_batch_index);
 struct LearningRate {
   enum class Style : std::uint8_t { constant, linear, cosine, inverse_square_root } style = Style::constant;
   double max_lr = 0, min_lr = 0, init_lr = 0;
-  std::int64_t warmup_steps = 0, decay_steps = 0;
+  double warmup_steps = 0, decay_steps = 0, unit = 0;
 };
-void launch_learning_rate(cudaStream_t stream, const LearningRate& schedule, const std::int64_t* step, float* out);
-/// Adds the digest (device/digest.h) of `bytes` bytes to *slot; 4-byte aligned. The caller zeroes the slot first.
+void launch_learning_rate(cudaStream_t stream, const LearningRate& schedule, const std::int64_t* step,
+                          float* out);
+/// Adds the digest (device/digest.h) of `bytes` bytes to *slot; 4-byte aligned. The caller zeroes the slot
+/// first.
 void launch_digest(cudaStream_t stream, const void* data, std::uint64_t bytes, std::uint64_t first_word,
                    std::uint64_t* slot);
 
 // init.cu: first contents
 void launch_fill(cudaStream_t stream, Floats out, std::int64_t count, float value);
 /// Normals of docs/plan-format.md ("Random numbers"), rounded once to the storage.
-void launch_normal(cudaStream_t stream, Floats out, std::int64_t count, std::uint64_t seed, std::uint64_t rng_stream,
-                   double stddev);
+void launch_normal(cudaStream_t stream, Floats out, std::int64_t count, std::uint64_t seed,
+                   std::uint64_t rng_stream, double stddev);
 
 // embedding.cu
-void launch_embedding(cudaStream_t stream, const std::int32_t* tokens, Floats table, Floats position_table, Floats out,
-                      std::int64_t count, std::int64_t vocab, std::int64_t hidden, std::int64_t seq_length);
+void launch_embedding(cudaStream_t stream, const std::int32_t* tokens, Floats table, Floats position_table,
+                      Floats out, std::int64_t count, std::int64_t vocab, std::int64_t hidden,
+                      std::int64_t seq_length);
 void launch_embedding_backward(cudaStream_t stream, Floats dx, const std::int32_t* tokens, Floats dtable,
                                Floats dposition, std::int64_t count, std::int64_t vocab, std::int64_t hidden,
                                std::int64_t seq_length);
 
 // norm.cu
 struct NormForward {
-  Floats x, weight, bias, y;   ///< bias.data null: RMSNorm
-  float* mean = nullptr;       ///< null: RMSNorm
+  Floats x, weight, bias, y;  ///< bias.data null: RMSNorm
+  float* mean = nullptr;      ///< null: RMSNorm
   float* rstd = nullptr;
   std::int64_t rows = 0, hidden = 0;
   float epsilon = 0;
-  /// When set, x is first replaced by x + dropout(addend), which is also written to `sum` (fused residual add).
+  /// When set, x is first replaced by x + dropout(addend), which is also written to `sum` (fused residual
+  /// add).
   Floats addend, sum;
 };
 void launch_norm(cudaStream_t stream, const NormForward& norm);
 
 // norm_backward.cu
 struct NormBackward {
-  Floats dy, x, weight, dweight, dbias, dx;   ///< dbias.data null: RMSNorm
+  Floats dy, x, weight, dweight, dbias, dx;  ///< dbias.data null: RMSNorm
   const float* mean = nullptr;
   const float* rstd = nullptr;
   float* partial = nullptr;
@@ -91,50 +99,53 @@ void launch_rope(cudaStream_t stream, const Rope& rope);
 
 // elementwise.cu
 void launch_swiglu(cudaStream_t stream, Floats gate_up, Floats out, std::int64_t rows, std::int64_t ffn);
-void launch_swiglu_backward(cudaStream_t stream, Floats dout, Floats gate_up, Floats dgate_up, std::int64_t rows,
-                            std::int64_t ffn);
+void launch_swiglu_backward(cudaStream_t stream, Floats dout, Floats gate_up, Floats dgate_up,
+                            std::int64_t rows, std::int64_t ffn);
 void launch_gelu(cudaStream_t stream, Floats x, Floats y, std::int64_t count, bool tanh_form);
-void launch_gelu_backward(cudaStream_t stream, Floats dy, Floats x, Floats dx, std::int64_t count, bool tanh_form);
+void launch_gelu_backward(cudaStream_t stream, Floats dy, Floats x, Floats dx, std::int64_t count,
+                          bool tanh_form);
 void launch_add(cudaStream_t stream, Floats a, Floats b, Floats y, std::int64_t count);
 /// y = dropout(x), or residual + dropout(x) when residual.data is set.
 void launch_dropout(cudaStream_t stream, Floats x, Floats residual, Floats y, std::int64_t count,
                     const Dropout& dropout);
 
 // cross_entropy.cu
-void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t* targets, float* losses, float* lse,
-                          std::int64_t rows, std::int64_t columns, std::int64_t vocab);
-void launch_cross_entropy_backward(cudaStream_t stream, Floats logits, const std::int32_t* targets, const float* lse,
-                                   Floats dlogits, std::int64_t rows, std::int64_t columns, std::int64_t vocab,
-                                   float scale);
+void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t* targets, float* losses,
+                          float* lse, std::int64_t rows, std::int64_t columns, std::int64_t vocab);
+void launch_cross_entropy_backward(cudaStream_t stream, Floats logits, const std::int32_t* targets,
+                                   const float* lse, Floats dlogits, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t vocab, float scale);
 void launch_accumulate_loss(cudaStream_t stream, const float* losses, float* loss, std::int32_t* nonfinite,
                             std::int64_t rows, float scale);
 
 // reduce.cu
-void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial, std::int64_t partial_floats,
-                          std::int64_t rows, std::int64_t columns);
+void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial,
+                          std::int64_t partial_floats, std::int64_t rows, std::int64_t columns);
 void launch_check_finite(cudaStream_t stream, Floats x, std::int64_t count, std::int32_t* nonfinite, int bit);
 
 // optimizer.cu: one launch over all tensors
-struct OptimizerTensor {           ///< in device memory, made once at load
+struct OptimizerTensor {  ///< in device memory, made once at load
   void* parameter = nullptr;
   const void* gradient = nullptr;
   float* moment1 = nullptr;
   float* moment2 = nullptr;
-  float* master = nullptr;         ///< null: the parameter is f32 and is its own master
+  float* master = nullptr;  ///< null: the parameter is f32 and is its own master
   std::int64_t count = 0;
   Storage parameter_storage = Storage::f32, gradient_storage = Storage::f32;
 };
-struct TensorChunk {               ///< `kChunkElements` elements of one tensor, less at its end
+struct TensorChunk {  ///< `kChunkElements` elements of one tensor, less at its end
   std::int32_t tensor = 0;
   std::int32_t chunk = 0;
 };
 inline constexpr std::int64_t kChunkElements = 8192;
 struct AdamW {
-  float beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0, clip_grad = 0;
+  double beta1 = 0, beta2 = 0,
+         clip_grad = 0;  ///< f64: bias correction and clipping are made in it once per chunk
+  float epsilon = 0, weight_decay = 0;
 };
 void launch_adamw(cudaStream_t stream, const OptimizerTensor* tensors, const TensorChunk* chunks,
-                  std::int64_t chunk_count, const AdamW& adamw, const float* learning_rate, const std::int64_t* step,
-                  const float* grad_norm, const std::int32_t* nonfinite);
+                  std::int64_t chunk_count, const AdamW& adamw, const float* learning_rate,
+                  const std::int64_t* step, const float* grad_norm, const std::int32_t* nonfinite);
 /// `partial` holds at least kGradNormBlocks floats.
 inline constexpr int kGradNormBlocks = 1024;
 void launch_grad_norm(cudaStream_t stream, const OptimizerTensor* tensors, const TensorChunk* chunks,
@@ -144,18 +155,18 @@ void launch_grad_norm(cudaStream_t stream, const OptimizerTensor* tensors, const
 // attention*.cu
 struct Attention {
   Floats qkv;
-  Floats out;                      ///< [T, heads * head_dim]
-  float* lse = nullptr;            ///< [batch, heads, seq_length]
+  Floats out;            ///< [T, heads * head_dim]
+  float* lse = nullptr;  ///< [batch, heads, seq_length]
   std::int64_t batch = 0, seq_length = 0, heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1.0F;
   bool causal = true;
   Dropout dropout;
 };
 struct AttentionBackward {
-  Attention forward;               ///< out and lse as the forward pass left them
+  Attention forward;  ///< out and lse as the forward pass left them
   Floats dout;
   Floats dqkv;
-  float* delta = nullptr;          ///< [batch, heads, seq_length]
+  float* delta = nullptr;  ///< [batch, heads, seq_length]
 };
 /// Any shape and storage, plain arithmetic on the CUDA cores.
 void launch_attention_plain(cudaStream_t stream, const Attention& attention);

@@ -1,10 +1,12 @@
-// Warp-level tensor-core steps in bf16 with f32 accumulation (mma.sync m16n8k16), fragment loads from shared memory
-// (ldmatrix) and asynchronous copies into it. For *.cu files only. Tiles in shared memory are row-major with a pitch of
-// width + 8 elements, so that the eight rows of a fragment load fall into different banks.
+// Warp-level tensor-core steps in bf16 with f32 accumulation (mma.sync m16n8k16), fragment loads from shared
+// memory (ldmatrix) and asynchronous copies into it. For *.cu files only. Tiles in shared memory are
+// row-major with a pitch of width + 8 elements, so that the eight rows of a fragment load fall into different
+// banks.
 //
-// Fragments, with g = lane / 4 and c = lane % 4: an accumulator holds rows g and g + 8, columns 2c and 2c + 1, as
-// {(g,2c), (g,2c+1), (g+8,2c), (g+8,2c+1)}. Two neighbouring accumulators, rounded to bf16, are the left operand of the
-// next product.
+// Fragments, with g = lane / 4 and c = lane % 4: an accumulator holds rows g and g + 8, columns 2c and 2c +
+// 1, as
+// {(g,2c), (g,2c+1), (g+8,2c), (g+8,2c+1)}. Two neighbouring accumulators, rounded to bf16, are the left
+// operand of the next product.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -31,10 +33,11 @@ __device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&to)[4],
 }
 
 /// sum += left (16 x 16) * right (16 x 8).
-__device__ __forceinline__ void multiply(float (&sum)[4], const std::uint32_t (&left)[4], std::uint32_t right0,
-                                         std::uint32_t right1) {
+__device__ __forceinline__ void multiply(float (&sum)[4], const std::uint32_t (&left)[4],
+                                         std::uint32_t right0, std::uint32_t right1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
 }
@@ -45,8 +48,9 @@ __device__ __forceinline__ void load_left(std::uint32_t (&to)[4], const __nv_bfl
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_matrices(to, tile + (lane % 16) * kPitch + lane / 16 * 8);
 }
-/// Right operands of two products whose right matrix is the transpose of a row-major tile: its rows 0..15 are the
-/// columns of the product, its columns 0..15 the inner dimension. {to[0], to[1]} for columns 0..7, {to[2], to[3]} for 8..15.
+/// Right operands of two products whose right matrix is the transpose of a row-major tile: its rows 0..15 are
+/// the columns of the product, its columns 0..15 the inner dimension. {to[0], to[1]} for columns 0..7,
+/// {to[2], to[3]} for 8..15.
 template <int kPitch>
 __device__ __forceinline__ void load_right_of_rows(std::uint32_t (&to)[4], const __nv_bfloat16* tile) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -64,7 +68,8 @@ __device__ __forceinline__ std::uint32_t pack_pair(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 /// Left operand made of two neighbouring accumulators.
-__device__ __forceinline__ void pack_left(std::uint32_t (&to)[4], const float (&first)[4], const float (&second)[4]) {
+__device__ __forceinline__ void pack_left(std::uint32_t (&to)[4], const float (&first)[4],
+                                          const float (&second)[4]) {
   to[0] = pack_pair(first[0], first[1]);
   to[1] = pack_pair(first[2], first[3]);
   to[2] = pack_pair(second[0], second[1]);
@@ -74,16 +79,20 @@ __device__ __forceinline__ void pack_left(std::uint32_t (&to)[4], const float (&
 /// 16 bytes from global to shared memory; zeros when `present` is false (nothing is read then).
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool present) {
   const int bytes = present ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(bytes)
                : "memory");
 }
 /// One float, or zero.
 __device__ __forceinline__ void copy_float_async(float* shared, const float* global, bool present) {
   const int bytes = present ? 4 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global), "r"(bytes)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(bytes)
                : "memory");
 }
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int kPending>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");

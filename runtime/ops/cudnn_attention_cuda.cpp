@@ -27,7 +27,7 @@ class Library final : public CudnnLibrary {
 
   CudnnFunctions functions;
   cudnnHandle_t handle = nullptr;
-  CudnnDescriptor device;   ///< instead of a handle
+  CudnnDescriptor device;  ///< instead of a handle
 };
 
 /// The library with its functions, without a handle.
@@ -68,7 +68,7 @@ class Built final : public CudnnAttention {
 
   Status forward(cudaStream_t stream, const Attention& a, void* workspace) override {
     char* qkv = static_cast<char*>(a.qkv.data);
-    const std::int64_t head = a.head_dim * 2;   // bytes
+    const std::int64_t head = a.head_dim * 2;  // bytes
     return run(stream, workspace,
                {{kQ, qkv},
                 {kK, qkv + a.heads * head},
@@ -77,7 +77,8 @@ class Built final : public CudnnAttention {
                 {kLse, a.lse}});
   }
 
-  Status backward(cudaStream_t stream, const AttentionBackward& b, float* sum_space, void* workspace) override {
+  Status backward(cudaStream_t stream, const AttentionBackward& b, float* sum_space,
+                  void* workspace) override {
     const Attention& a = b.forward;
     char* qkv = static_cast<char*>(a.qkv.data);
     char* dqkv = static_cast<char*>(b.dqkv.data);
@@ -120,14 +121,16 @@ class Built final : public CudnnAttention {
     }
     cudnnStatus_t status = f.set_stream(library->handle, stream);
     cudnnBackendDescriptor_t raw = nullptr;
-    if (status == CUDNN_STATUS_SUCCESS) status = f.create_descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &raw);
+    if (status == CUDNN_STATUS_SUCCESS)
+      status = f.create_descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &raw);
     const CudnnDescriptor pack(f, raw);
     const auto count = static_cast<std::int64_t>(ids.size());
     if (status == CUDNN_STATUS_SUCCESS) {
       status = f.set_attribute(raw, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data());
     }
     if (status == CUDNN_STATUS_SUCCESS) {
-      status = f.set_attribute(raw, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
+      status = f.set_attribute(raw, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+                               data.data());
     }
     if (status == CUDNN_STATUS_SUCCESS) {
       status = f.set_attribute(raw, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
@@ -147,7 +150,7 @@ struct Shape {
   Extents scores() const { return {b, h, s, s}; }
   Extents row() const { return {b, h, s, 1}; }
   Extents row_strides() const { return {h * s, s, 1, 1}; }
-  Extents packed() const { return {s * width, d, width, 1}; }             ///< a head within qkv
+  Extents packed() const { return {s * width, d, width, 1}; }  ///< a head within qkv
   Extents packed_transposed() const { return {s * width, d, 1, width}; }
   Extents out_strides() const { return {s * h * d, d, h * d, 1}; }
 };
@@ -194,7 +197,8 @@ void describe_forward(CudnnGraph& graph, const Shape& shape, bool causal) {
   graph.multiply(probability, v, o);
 }
 
-// dv = pT do; ds = p * (do vT - delta) * scale; dk = dsT q; dq = ds k. Heads of a group are summed for dk and dv.
+// dv = pT do; ds = p * (do vT - delta) * scale; dk = dsT q; dq = ds k. Heads of a group are summed for dk and
+// dv.
 void describe_backward(CudnnGraph& graph, const Shape& shape, bool causal, bool sums) {
   constexpr cudnnDataType_t kStorage = CUDNN_DATA_BFLOAT16;
   constexpr cudnnDataType_t kMath = CUDNN_DATA_FLOAT;
@@ -232,7 +236,8 @@ void describe_backward(CudnnGraph& graph, const Shape& shape, bool causal, bool 
     graph.reshape(from, to);
     return to;
   };
-  const auto product_over_group = [&](const CudnnTensor& left, const CudnnTensor& right, const CudnnTensor& out) {
+  const auto product_over_group = [&](const CudnnTensor& left, const CudnnTensor& right,
+                                      const CudnnTensor& out) {
     if (shape.h == shape.kv) return graph.multiply(left, right, out);
     const CudnnTensor per_head = graph.inner(kStorage, shape.query());
     graph.multiply(left, right, per_head);
@@ -267,7 +272,8 @@ void describe_backward(CudnnGraph& graph, const Shape& shape, bool causal, bool 
 std::shared_ptr<CudnnLibrary> CudnnLibrary::open(std::string& why) {
   std::shared_ptr<Library> library = load_library(why);
   if (library == nullptr) return nullptr;
-  if (const cudnnStatus_t status = library->functions.create(&library->handle); status != CUDNN_STATUS_SUCCESS) {
+  if (const cudnnStatus_t status = library->functions.create(&library->handle);
+      status != CUDNN_STATUS_SUCCESS) {
     why = "cudnnCreate: " + library->functions.reason(status);
     library->handle = nullptr;
     return nullptr;
@@ -302,7 +308,8 @@ std::unique_ptr<CudnnAttention> CudnnAttention::build(const std::shared_ptr<Cudn
   }
   auto own = std::static_pointer_cast<Library>(library);
   CudnnGraph graph(own->functions);
-  const Shape shape{a.batch, a.heads, a.kv_heads, a.seq_length, a.head_dim, (a.heads + 2 * a.kv_heads) * a.head_dim};
+  const Shape shape{a.batch,      a.heads,    a.kv_heads,
+                    a.seq_length, a.head_dim, (a.heads + 2 * a.kv_heads) * a.head_dim};
   const bool sums = backward && !deterministic;
   backward ? describe_backward(graph, shape, a.causal, sums) : describe_forward(graph, shape, a.causal);
   auto built = std::make_unique<Built>();
@@ -335,8 +342,8 @@ std::shared_ptr<CudnnLibrary> CudnnLibrary::open_described(const std::string&, s
   return nullptr;
 }
 
-std::unique_ptr<CudnnAttention> CudnnAttention::build(const std::shared_ptr<CudnnLibrary>&, const Attention&, bool,
-                                                      bool, std::string& why) {
+std::unique_ptr<CudnnAttention> CudnnAttention::build(const std::shared_ptr<CudnnLibrary>&, const Attention&,
+                                                      bool, bool, std::string& why) {
   why = "built without cuDNN headers";
   return nullptr;
 }

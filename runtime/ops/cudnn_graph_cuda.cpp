@@ -75,7 +75,8 @@ CudnnTensor CudnnGraph::add_tensor(CudnnTensor tensor, bool is_virtual, bool by_
   return tensor;
 }
 
-CudnnTensor CudnnGraph::tensor(std::int64_t id, cudnnDataType_t type, const Extents& extents, const Extents& strides) {
+CudnnTensor CudnnGraph::tensor(std::int64_t id, cudnnDataType_t type, const Extents& extents,
+                               const Extents& strides) {
   return add_tensor({id, type, extents, strides, nullptr}, false, false);
 }
 
@@ -118,7 +119,8 @@ void CudnnGraph::multiply(const CudnnTensor& a, const CudnnTensor& b, const Cudn
   keep_op(std::move(op));
 }
 
-CudnnDescriptor CudnnGraph::point_descriptor(cudnnPointwiseMode_t mode, cudnnDataType_t math, std::int64_t axis) {
+CudnnDescriptor CudnnGraph::point_descriptor(cudnnPointwiseMode_t mode, cudnnDataType_t math,
+                                             std::int64_t axis) {
   CudnnDescriptor point = make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   set(point.raw(), CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   set(point.raw(), CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
@@ -140,8 +142,8 @@ void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const CudnnTensor& x, cons
   keep_op(std::move(op));
 }
 
-void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& y,
-                           cudnnDataType_t math) {
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const CudnnTensor& x, const CudnnTensor& b,
+                           const CudnnTensor& y, cudnnDataType_t math) {
   CudnnDescriptor point = point_descriptor(mode, math, -1);
   CudnnDescriptor op = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   const cudnnBackendDescriptor_t raw = point.raw();
@@ -154,7 +156,8 @@ void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const CudnnTensor& x, cons
   keep_op(std::move(op));
 }
 
-void CudnnGraph::select(const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& select, const CudnnTensor& y) {
+void CudnnGraph::select(const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& select,
+                        const CudnnTensor& y) {
   CudnnDescriptor point = point_descriptor(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1);
   CudnnDescriptor op = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   const cudnnBackendDescriptor_t raw = point.raw();
@@ -206,11 +209,12 @@ void CudnnGraph::reshape(const CudnnTensor& x, const CudnnTensor& y) {
 
 bool CudnnGraph::sums_atomically(cudnnBackendDescriptor_t engine_config) {
   cudnnBackendDescriptor_t raw = nullptr;
-  if (functions_.create_descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &raw) != CUDNN_STATUS_SUCCESS) return true;
+  if (functions_.create_descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &raw) != CUDNN_STATUS_SUCCESS)
+    return true;
   const CudnnDescriptor engine(functions_, raw);
   std::int64_t count = 0;
-  if (functions_.get_attribute(engine_config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                               &raw) != CUDNN_STATUS_SUCCESS) {
+  if (functions_.get_attribute(engine_config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                               &count, &raw) != CUDNN_STATUS_SUCCESS) {
     return true;
   }
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT] = {};
@@ -244,8 +248,8 @@ CudnnDescriptor CudnnGraph::plan(const CudnnTarget& target, bool deterministic, 
   if (!error_.empty()) return {};
 
   std::int64_t count = 0;
-  if (!note(functions_.get_attribute(ranking.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
-                                     &count, nullptr),
+  if (!note(functions_.get_attribute(ranking.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
             "engine ranking")) {
     return {};
   }
@@ -256,8 +260,8 @@ CudnnDescriptor CudnnGraph::plan(const CudnnTarget& target, bool deterministic, 
     raw_configs.push_back(configs.back().raw());
   }
   if (count == 0 || !error_.empty() ||
-      !note(functions_.get_attribute(ranking.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                     count, &count, raw_configs.data()),
+      !note(functions_.get_attribute(ranking.raw(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw_configs.data()),
             "engine ranking")) {
     if (error_.empty()) error_ = "no engine for this graph";
     return {};
@@ -267,12 +271,11 @@ CudnnDescriptor CudnnGraph::plan(const CudnnTarget& target, bool deterministic, 
     const cudnnBackendDescriptor_t config = raw_configs[static_cast<std::size_t>(i)];
     if (deterministic && sums_atomically(config)) continue;
     CudnnDescriptor plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    cudnnStatus_t status =
-        target.device != nullptr
-            ? functions_.set_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                       1, &target.device)
-            : functions_.set_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-                                       &target.handle);
+    cudnnStatus_t status = target.device != nullptr
+                               ? functions_.set_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &target.device)
+                               : functions_.set_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+                                                          CUDNN_TYPE_HANDLE, 1, &target.handle);
     if (status == CUDNN_STATUS_SUCCESS) {
       status = functions_.set_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
@@ -280,8 +283,8 @@ CudnnDescriptor CudnnGraph::plan(const CudnnTarget& target, bool deterministic, 
     if (status == CUDNN_STATUS_SUCCESS) status = functions_.finalize(plan.raw());
     std::int64_t one = 0;
     if (status == CUDNN_STATUS_SUCCESS) {
-      status = functions_.get_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one,
-                                        &bytes);
+      status = functions_.get_attribute(plan.raw(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                        CUDNN_TYPE_INT64, 1, &one, &bytes);
     }
     if (status == CUDNN_STATUS_SUCCESS) return plan;
     refused = functions_.reason(status);

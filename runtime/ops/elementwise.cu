@@ -9,9 +9,11 @@ namespace {
 constexpr int kThreads = 256;
 
 // 1 / (1 + exp(-x)) without overflow to NaN at either end: exp(-x) may be infinite, the quotient is then 0.
-__device__ __forceinline__ float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+__device__ __forceinline__ float sigmoid(float x) {
+  return 1.0F / (1.0F + expf(-x));
+}
 
-constexpr float kGeluScale = 0.7978845608028654F;    // sqrt(2 / pi)
+constexpr float kGeluScale = 0.7978845608028654F;  // sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715F;
 constexpr float kInverseSqrt2 = 0.7071067811865476F;
 constexpr float kInverseSqrt2Pi = 0.3989422804014327F;
@@ -36,7 +38,8 @@ __device__ __forceinline__ float gelu_slope(float x) {
   }
 }
 
-// Element-wise kernels take packs of N; the rest of a count that is no multiple of N is a second launch with N = 1.
+// Element-wise kernels take packs of N; the rest of a count that is no multiple of N is a second launch with
+// N = 1.
 template <typename T, int N, bool kTanh>
 __global__ void gelu_forward(const T* x, T* y, std::int64_t packs) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -125,7 +128,8 @@ __global__ void swiglu(const T* gate_up, T* out, std::int64_t rows, int packs_pe
 }
 
 template <typename T, int N>
-__global__ void swiglu_backward(const T* dout, const T* gate_up, T* dgate_up, std::int64_t rows, int packs_per_row) {
+__global__ void swiglu_backward(const T* dout, const T* gate_up, T* dgate_up, std::int64_t rows,
+                                int packs_per_row) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= rows * packs_per_row) return;
   const std::int64_t row = i / packs_per_row;
@@ -150,7 +154,9 @@ __global__ void swiglu_backward(const T* dout, const T* gate_up, T* dgate_up, st
   store<N>(dgate_up + gate_at + ffn, up);
 }
 
-unsigned blocks_for(std::int64_t items) { return static_cast<unsigned>((items + kThreads - 1) / kThreads); }
+unsigned blocks_for(std::int64_t items) {
+  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
+}
 
 // Calls `body(packs of N)` for the whole packs and `body(single elements, offset)` for the rest.
 template <typename T, typename Body>
@@ -165,18 +171,21 @@ template <typename T>
 void gelu_typed(cudaStream_t stream, const T* x, T* y, std::int64_t count, bool tanh_form) {
   in_packs<T>(count, [&](auto width, std::int64_t from, std::int64_t packs) {
     constexpr int N = decltype(width)::value;
-    tanh_form ? gelu_forward<T, N, true><<<blocks_for(packs), kThreads, 0, stream>>>(x + from, y + from, packs)
-              : gelu_forward<T, N, false><<<blocks_for(packs), kThreads, 0, stream>>>(x + from, y + from, packs);
+    tanh_form
+        ? gelu_forward<T, N, true><<<blocks_for(packs), kThreads, 0, stream>>>(x + from, y + from, packs)
+        : gelu_forward<T, N, false><<<blocks_for(packs), kThreads, 0, stream>>>(x + from, y + from, packs);
   });
 }
 
 template <typename T>
-void gelu_backward_typed(cudaStream_t stream, const T* dy, const T* x, T* dx, std::int64_t count, bool tanh_form) {
+void gelu_backward_typed(cudaStream_t stream, const T* dy, const T* x, T* dx, std::int64_t count,
+                         bool tanh_form) {
   in_packs<T>(count, [&](auto width, std::int64_t from, std::int64_t packs) {
     constexpr int N = decltype(width)::value;
     const unsigned blocks = blocks_for(packs);
-    tanh_form ? gelu_backward<T, N, true><<<blocks, kThreads, 0, stream>>>(dy + from, x + from, dx + from, packs)
-              : gelu_backward<T, N, false><<<blocks, kThreads, 0, stream>>>(dy + from, x + from, dx + from, packs);
+    tanh_form
+        ? gelu_backward<T, N, true><<<blocks, kThreads, 0, stream>>>(dy + from, x + from, dx + from, packs)
+        : gelu_backward<T, N, false><<<blocks, kThreads, 0, stream>>>(dy + from, x + from, dx + from, packs);
   });
 }
 
@@ -203,22 +212,23 @@ template <typename T>
 void swiglu_typed(cudaStream_t stream, const T* gate_up, T* out, std::int64_t rows, std::int64_t ffn) {
   constexpr int N = kPack<T>;
   if (ffn % N == 0) {
-    swiglu<T, N><<<blocks_for(rows * ffn / N), kThreads, 0, stream>>>(gate_up, out, rows, static_cast<int>(ffn / N));
+    swiglu<T, N>
+        <<<blocks_for(rows * ffn / N), kThreads, 0, stream>>>(gate_up, out, rows, static_cast<int>(ffn / N));
   } else {
     swiglu<T, 1><<<blocks_for(rows * ffn), kThreads, 0, stream>>>(gate_up, out, rows, static_cast<int>(ffn));
   }
 }
 
 template <typename T>
-void swiglu_backward_typed(cudaStream_t stream, const T* dout, const T* gate_up, T* dgate_up, std::int64_t rows,
-                           std::int64_t ffn) {
+void swiglu_backward_typed(cudaStream_t stream, const T* dout, const T* gate_up, T* dgate_up,
+                           std::int64_t rows, std::int64_t ffn) {
   constexpr int N = kPack<T>;
   if (ffn % N == 0) {
     swiglu_backward<T, N><<<blocks_for(rows * ffn / N), kThreads, 0, stream>>>(dout, gate_up, dgate_up, rows,
                                                                                static_cast<int>(ffn / N));
   } else {
-    swiglu_backward<T, 1>
-        <<<blocks_for(rows * ffn), kThreads, 0, stream>>>(dout, gate_up, dgate_up, rows, static_cast<int>(ffn));
+    swiglu_backward<T, 1><<<blocks_for(rows * ffn), kThreads, 0, stream>>>(dout, gate_up, dgate_up, rows,
+                                                                           static_cast<int>(ffn));
   }
 }
 
@@ -234,7 +244,8 @@ void launch_gelu(cudaStream_t stream, Floats x, Floats y, std::int64_t count, bo
                              : gelu_typed(stream, as<float>(x), as<float>(y), count, tanh_form);
 }
 
-void launch_gelu_backward(cudaStream_t stream, Floats dy, Floats x, Floats dx, std::int64_t count, bool tanh_form) {
+void launch_gelu_backward(cudaStream_t stream, Floats dy, Floats x, Floats dx, std::int64_t count,
+                          bool tanh_form) {
   x.storage == Storage::bf16
       ? gelu_backward_typed(stream, as<bf16>(dy), as<bf16>(x), as<bf16>(dx), count, tanh_form)
       : gelu_backward_typed(stream, as<float>(dy), as<float>(x), as<float>(dx), count, tanh_form);
@@ -258,8 +269,8 @@ void launch_swiglu(cudaStream_t stream, Floats gate_up, Floats out, std::int64_t
                                : swiglu_typed(stream, as<float>(gate_up), as<float>(out), rows, ffn);
 }
 
-void launch_swiglu_backward(cudaStream_t stream, Floats dout, Floats gate_up, Floats dgate_up, std::int64_t rows,
-                            std::int64_t ffn) {
+void launch_swiglu_backward(cudaStream_t stream, Floats dout, Floats gate_up, Floats dgate_up,
+                            std::int64_t rows, std::int64_t ffn) {
   dout.storage == Storage::bf16
       ? swiglu_backward_typed(stream, as<bf16>(dout), as<bf16>(gate_up), as<bf16>(dgate_up), rows, ffn)
       : swiglu_backward_typed(stream, as<float>(dout), as<float>(gate_up), as<float>(dgate_up), rows, ffn);

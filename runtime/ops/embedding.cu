@@ -4,16 +4,21 @@
 namespace capstan::runtime::cuda {
 namespace {
 
-// One block per token. A token outside the table gives NaN, which the loss check reports, instead of a stray read.
+// The data readers refuse tokens beyond the vocabulary; should one get here, it counts as the table's last
+// row, as on the host, instead of being a stray read.
+__device__ __forceinline__ std::int32_t table_row(std::int32_t token, std::int64_t vocab) {
+  return token < 0 || token >= vocab ? static_cast<std::int32_t>(vocab - 1) : token;
+}
+
+// One block per token.
 template <typename T, int N>
-__global__ void embed(const std::int32_t* tokens, const T* table, const T* position_table, T* out, std::int64_t vocab,
-                      std::int64_t hidden, std::int64_t seq_length) {
+__global__ void embed(const std::int32_t* tokens, const T* table, const T* position_table, T* out,
+                      std::int64_t vocab, std::int64_t hidden, std::int64_t seq_length) {
   const std::int64_t row = blockIdx.x;
-  const std::int32_t token = tokens[row];
-  const bool known = token >= 0 && token < vocab;
-  const T* from = table + (known ? token : 0) * hidden;
+  const T* from = table + table_row(tokens[row], vocab) * hidden;
   const T* position = position_table == nullptr ? nullptr : position_table + (row % seq_length) * hidden;
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * N; i < hidden; i += static_cast<std::int64_t>(blockDim.x) * N) {
+  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * N; i < hidden;
+       i += static_cast<std::int64_t>(blockDim.x) * N) {
     float value[N];
     load<N>(from + i, value);
     if (position != nullptr) {
@@ -22,10 +27,6 @@ __global__ void embed(const std::int32_t* tokens, const T* table, const T* posit
 #pragma unroll
       for (int k = 0; k < N; ++k) value[k] += add[k];
     }
-    if (!known) {
-#pragma unroll
-      for (int k = 0; k < N; ++k) value[k] = NAN;
-    }
     store<N>(out + row * hidden + i, value);
   }
 }
@@ -33,17 +34,17 @@ __global__ void embed(const std::int32_t* tokens, const T* table, const T* posit
 constexpr int kBackwardThreads = 128;
 constexpr int kTokensPerScan = 8 * kBackwardThreads;
 
-// Block (x, y) owns `rows` table rows and 128 * N columns. It scans all tokens in order, gathers those that fall into
-// its rows (in order, by ballots), and adds their gradient rows into shared memory; each thread owns its columns, so the
-// order of every sum is the order of the tokens.
+// Block (x, y) owns `rows` table rows and 128 * N columns. It scans all tokens in order, gathers those that
+// fall into its rows (in order, by ballots), and adds their gradient rows into shared memory; each thread
+// owns its columns, so the order of every sum is the order of the tokens.
 template <typename T, int N>
 __global__ void embed_backward(const T* dx, const std::int32_t* tokens, AnyFloat dtable, std::int64_t count,
                                std::int64_t vocab, std::int64_t hidden, int rows) {
-  extern __shared__ float sums[];   // [rows][128 * N]
+  extern __shared__ float sums[];  // [rows][128 * N]
   __shared__ int hits[kTokensPerScan];
   __shared__ short hit_rows[kTokensPerScan];
   __shared__ int warp_hits[kBackwardThreads / kWarp];
-  __shared__ unsigned touched[2];   // rows <= 64
+  __shared__ unsigned touched[2];  // rows <= 64
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * rows;
   const std::int64_t end_row = min(first_row + rows, vocab);
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.y) * kBackwardThreads + threadIdx.x) * N;
@@ -65,10 +66,10 @@ __global__ void embed_backward(const T* dx, const std::int32_t* tokens, AnyFloat
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       const std::int64_t i = scan + static_cast<std::int64_t>(threadIdx.x) * 8 + k;
-      token[k] = i < count ? tokens[i] : -1;
+      token[k] = i < count ? table_row(tokens[i], vocab) : -1;
       found += token[k] >= first_row && token[k] < end_row;
     }
-    int before = found;   // inclusive scan over the lanes
+    int before = found;  // inclusive scan over the lanes
 #pragma unroll
     for (int offset = 1; offset < kWarp; offset *= 2) {
       const int other = __shfl_up_sync(0xffffffffU, before, offset);
@@ -98,7 +99,7 @@ __global__ void embed_backward(const T* dx, const std::int32_t* tokens, AnyFloat
     __syncthreads();
     if (has_column) {
       int hit = 0;
-      for (; hit + 4 <= total; hit += 4) {   // four rows in flight, added one after another
+      for (; hit + 4 <= total; hit += 4) {  // four rows in flight, added one after another
         float value[4][N];
 #pragma unroll
         for (int j = 0; j < 4; ++j) load<N>(dx + (scan + hits[hit + j]) * hidden + column, value[j]);
@@ -127,8 +128,8 @@ __global__ void embed_backward(const T* dx, const std::int32_t* tokens, AnyFloat
 }
 
 template <typename T>
-__global__ void position_backward(const T* dx, AnyFloat dposition, std::int64_t sequences, std::int64_t seq_length,
-                                  std::int64_t hidden) {
+__global__ void position_backward(const T* dx, AnyFloat dposition, std::int64_t sequences,
+                                  std::int64_t seq_length, std::int64_t hidden) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= seq_length * hidden) return;
   float sum = 0.0F;
@@ -176,18 +177,23 @@ void embedding_backward_typed(cudaStream_t stream, const T* dx, const std::int32
   }
 }
 
-AnyFloat any(Floats floats) { return {floats.data, floats.storage == Storage::bf16}; }
+AnyFloat any(Floats floats) {
+  return {floats.data, floats.storage == Storage::bf16};
+}
 
 }  // namespace
 
-void launch_embedding(cudaStream_t stream, const std::int32_t* tokens, Floats table, Floats position_table, Floats out,
-                      std::int64_t count, std::int64_t vocab, std::int64_t hidden, std::int64_t seq_length) {
+void launch_embedding(cudaStream_t stream, const std::int32_t* tokens, Floats table, Floats position_table,
+                      Floats out, std::int64_t count, std::int64_t vocab, std::int64_t hidden,
+                      std::int64_t seq_length) {
   if (out.storage == Storage::bf16) {
-    embed_typed(stream, tokens, static_cast<const bf16*>(table.data), static_cast<const bf16*>(position_table.data),
-                static_cast<bf16*>(out.data), count, vocab, hidden, seq_length);
+    embed_typed(stream, tokens, static_cast<const bf16*>(table.data),
+                static_cast<const bf16*>(position_table.data), static_cast<bf16*>(out.data), count, vocab,
+                hidden, seq_length);
   } else {
-    embed_typed(stream, tokens, static_cast<const float*>(table.data), static_cast<const float*>(position_table.data),
-                static_cast<float*>(out.data), count, vocab, hidden, seq_length);
+    embed_typed(stream, tokens, static_cast<const float*>(table.data),
+                static_cast<const float*>(position_table.data), static_cast<float*>(out.data), count, vocab,
+                hidden, seq_length);
   }
 }
 
@@ -195,11 +201,11 @@ void launch_embedding_backward(cudaStream_t stream, Floats dx, const std::int32_
                                Floats dposition, std::int64_t count, std::int64_t vocab, std::int64_t hidden,
                                std::int64_t seq_length) {
   if (dx.storage == Storage::bf16) {
-    embedding_backward_typed(stream, static_cast<const bf16*>(dx.data), tokens, any(dtable), any(dposition), count,
-                             vocab, hidden, seq_length);
+    embedding_backward_typed(stream, static_cast<const bf16*>(dx.data), tokens, any(dtable), any(dposition),
+                             count, vocab, hidden, seq_length);
   } else {
-    embedding_backward_typed(stream, static_cast<const float*>(dx.data), tokens, any(dtable), any(dposition), count,
-                             vocab, hidden, seq_length);
+    embedding_backward_typed(stream, static_cast<const float*>(dx.data), tokens, any(dtable), any(dposition),
+                             count, vocab, hidden, seq_length);
   }
 }
 

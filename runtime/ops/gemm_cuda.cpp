@@ -20,7 +20,9 @@ constexpr int kTimedRuns = 5;
 /// A candidate replaces the heuristic's first choice only when it is clearly faster; ties keep the first.
 constexpr float kClearlyFaster = 0.98F;
 
-cudaDataType_t type_of(Storage storage) { return storage == Storage::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(Storage storage) {
+  return storage == Storage::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
 
 Status check_library(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
@@ -57,7 +59,8 @@ std::string GemmProblem::key() const {
 struct GemmLibrary::Entry {
   GemmProblem problem;
   cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;   // as the column-major library sees them: b first
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr,
+                         d = nullptr;  // as the column-major library sees them: b first
   cublasLtMatmulAlgo_t algorithm = {};
 
   Entry() = default;
@@ -85,12 +88,14 @@ struct GemmLibrary::Entry {
     if (Status s = set(CUBLASLT_MATMUL_DESC_TRANSB, op_right); !s.ok()) return s;
     if (p.epilogue != GemmProblem::Epilogue::none) {
       using Epilogue = GemmProblem::Epilogue;
-      const cublasLtEpilogue_t epilogue = p.epilogue == Epilogue::bias            ? CUBLASLT_EPILOGUE_BIAS
-                                          : p.epilogue == Epilogue::gelu_aux_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
-                                                                                  : CUBLASLT_EPILOGUE_DGELU;
+      const cublasLtEpilogue_t epilogue = p.epilogue == Epilogue::bias ? CUBLASLT_EPILOGUE_BIAS
+                                          : p.epilogue == Epilogue::gelu_aux_bias
+                                              ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+                                              : CUBLASLT_EPILOGUE_DGELU;
       if (Status s = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); !s.ok()) return s;
       if (p.epilogue != Epilogue::dgelu) {
-        if (Status s = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(p.bias))); !s.ok()) {
+        if (Status s = set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(p.bias)));
+            !s.ok()) {
           return s;
         }
       }
@@ -98,13 +103,17 @@ struct GemmLibrary::Entry {
         if (Status s = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n); !s.ok()) return s;
       }
     }
-    const auto layout = [](cublasLtMatrixLayout_t* out, Storage storage, std::int64_t rows, std::int64_t columns) {
-      return check_library(cublasLtMatrixLayoutCreate(out, type_of(storage), static_cast<std::uint64_t>(columns),
-                                                      static_cast<std::uint64_t>(rows), columns),
-                           "cublasLtMatrixLayoutCreate");
+    const auto layout = [](cublasLtMatrixLayout_t* out, Storage storage, std::int64_t rows,
+                           std::int64_t columns) {
+      return check_library(
+          cublasLtMatrixLayoutCreate(out, type_of(storage), static_cast<std::uint64_t>(columns),
+                                     static_cast<std::uint64_t>(rows), columns),
+          "cublasLtMatrixLayoutCreate");
     };
-    if (Status s = p.transpose_b ? layout(&b, p.input, p.n, p.k) : layout(&b, p.input, p.k, p.n); !s.ok()) return s;
-    if (Status s = p.transpose_a ? layout(&a, p.input, p.k, p.m) : layout(&a, p.input, p.m, p.k); !s.ok()) return s;
+    if (Status s = p.transpose_b ? layout(&b, p.input, p.n, p.k) : layout(&b, p.input, p.k, p.n); !s.ok())
+      return s;
+    if (Status s = p.transpose_a ? layout(&a, p.input, p.k, p.m) : layout(&a, p.input, p.m, p.k); !s.ok())
+      return s;
     return layout(&d, p.output, p.m, p.n);
   }
 
@@ -114,7 +123,8 @@ struct GemmLibrary::Entry {
                          "cublasLtMatmulDescSetAttribute");
   }
 
-  // The pointers of an epilogue are part of the descriptor; they are set before each call, which is host work only.
+  // The pointers of an epilogue are part of the descriptor; they are set before each call, which is host work
+  // only.
   Status point(const GemmOperands& operands) const {
     if (problem.epilogue == GemmProblem::Epilogue::none) return {};
     if (problem.epilogue != GemmProblem::Epilogue::dgelu) {
@@ -126,13 +136,13 @@ struct GemmLibrary::Entry {
     return {};
   }
 
-  cublasStatus_t call(cublasLtHandle_t handle, cudaStream_t stream, void* workspace, const GemmOperands& operands,
-                      const cublasLtMatmulAlgo_t& chosen) const {
+  cublasStatus_t call(cublasLtHandle_t handle, cudaStream_t stream, void* workspace,
+                      const GemmOperands& operands, const cublasLtMatmulAlgo_t& chosen) const {
     const float one = 1.0F;
     const float addend = problem.has_addend ? 1.0F : 0.0F;
     const void* c = problem.has_addend ? operands.c : operands.d;
-    return cublasLtMatmul(handle, operation, &one, operands.b, b, operands.a, a, &addend, c, d, operands.d, d, &chosen,
-                          workspace, kWorkspaceBytes, stream);
+    return cublasLtMatmul(handle, operation, &one, operands.b, b, operands.a, a, &addend, c, d, operands.d, d,
+                          &chosen, workspace, kWorkspaceBytes, stream);
   }
 };
 
@@ -145,8 +155,10 @@ GemmLibrary::~GemmLibrary() {
 Outcome<std::unique_ptr<GemmLibrary>> GemmLibrary::open(const std::string& device_name, bool tunes,
                                                         bool deterministic) {
   std::unique_ptr<GemmLibrary> library(new GemmLibrary);
-  if (Status s = check_library(cublasLtCreate(&library->handle_), "cublasLtCreate"); !s.ok()) return s.error();
-  if (Status s = check(cudaMalloc(&library->workspace_, kWorkspaceBytes), "cudaMalloc"); !s.ok()) return s.error();
+  if (Status s = check_library(cublasLtCreate(&library->handle_), "cublasLtCreate"); !s.ok())
+    return s.error();
+  if (Status s = check(cudaMalloc(&library->workspace_, kWorkspaceBytes), "cudaMalloc"); !s.ok())
+    return s.error();
   library->file_ = choice_file();
   library->tunes_ = tunes && !(deterministic && library->file_.empty());
   library->prefix_ = device_name + "|" + std::to_string(cublasLtGetVersion()) + "|";
@@ -183,7 +195,8 @@ void GemmLibrary::save_choices() {
   if (!error) changed_ = false;
 }
 
-Outcome<int> GemmLibrary::prepare(cudaStream_t stream, const GemmProblem& problem, const GemmOperands& sample) {
+Outcome<int> GemmLibrary::prepare(cudaStream_t stream, const GemmProblem& problem,
+                                  const GemmOperands& sample) {
   const std::string key = problem.key();
   if (const auto known = entry_of_.find(key); known != entry_of_.end()) return known->second;
   auto entry = std::make_unique<Entry>();
@@ -203,13 +216,14 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
   if (const auto known = choices_.find(key); known != choices_.end()) {
     std::memcpy(&entry.algorithm, known->second.data(), sizeof(entry.algorithm));
     cublasLtMatmulHeuristicResult_t result = {};
-    const cublasStatus_t valid = cublasLtMatmulAlgoCheck(handle_, entry.operation, entry.b, entry.a, entry.d, entry.d,
-                                                         &entry.algorithm, &result);
+    const cublasStatus_t valid = cublasLtMatmulAlgoCheck(handle_, entry.operation, entry.b, entry.a, entry.d,
+                                                         entry.d, &entry.algorithm, &result);
     if (valid == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes) return {};
   }
 
   cublasLtMatmulPreference_t preference = nullptr;
-  if (Status s = check_library(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate"); !s.ok()) {
+  if (Status s = check_library(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+      !s.ok()) {
     return s;
   }
   const std::size_t workspace = kWorkspaceBytes;
@@ -222,9 +236,9 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
                                      tunes_ ? kCandidates : 1, candidates, &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
-    return device_failure("cublasLtMatmulAlgoGetHeuristic",
-                          "no algorithm for the product " + entry.problem.key() + " (" +
-                              cublasLtGetStatusName(status) + ")");
+    return device_failure(
+        "cublasLtMatmulAlgoGetHeuristic",
+        "no algorithm for the product " + entry.problem.key() + " (" + cublasLtGetStatusName(status) + ")");
   }
   entry.algorithm = candidates[0].algo;
   if (!tunes_ || found == 1) return {};

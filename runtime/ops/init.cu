@@ -34,9 +34,13 @@ __global__ void normal(AnyFloat out, std::int64_t count, uint2 key, std::uint64_
   }
 }
 
-AnyFloat any(Floats floats) { return {floats.data, floats.storage == Storage::bf16}; }
+AnyFloat any(Floats floats) {
+  return {floats.data, floats.storage == Storage::bf16};
+}
 
-unsigned blocks_for(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
+unsigned blocks_for(std::int64_t count) {
+  return static_cast<unsigned>((count + kThreads - 1) / kThreads);
+}
 
 }  // namespace
 
@@ -44,8 +48,8 @@ void launch_fill(cudaStream_t stream, Floats out, std::int64_t count, float valu
   fill<<<blocks_for(count), kThreads, 0, stream>>>(any(out), count, value);
 }
 
-void launch_normal(cudaStream_t stream, Floats out, std::int64_t count, std::uint64_t seed, std::uint64_t rng_stream,
-                   double stddev) {
+void launch_normal(cudaStream_t stream, Floats out, std::int64_t count, std::uint64_t seed,
+                   std::uint64_t rng_stream, double stddev) {
   const uint2 key = make_uint2(static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   normal<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(any(out), count, key, rng_stream, stddev);
 }

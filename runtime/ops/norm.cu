@@ -23,15 +23,16 @@ __device__ __forceinline__ float row_sum(float value, float* scratch) {
   }
 }
 
-// A row lives in registers between the statistics and the output, so x is read once. kRowThreads threads share a row;
-// each holds up to kPacks packs of N elements. kMean: LayerNorm, otherwise RMSNorm. kAdd: x is x + addend first.
+// A row lives in registers between the statistics and the output, so x is read once. kRowThreads threads
+// share a row; each holds up to kPacks packs of N elements. kMean: LayerNorm, otherwise RMSNorm. kAdd: x is x
+// + addend first.
 template <typename T, int N, int kRowThreads, int kPacks, bool kMean, bool kAdd>
 __global__ void __launch_bounds__(256) norm_row(const T* x, const T* addend, T* sum_out, T* y, Operands op) {
   __shared__ float scratch[kWarp];
   const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * (256 / kRowThreads) + static_cast<int>(threadIdx.x) / kRowThreads;
-  if (row >= op.rows) return;   // whole warps only: with one row per block the grid has no surplus
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (256 / kRowThreads) +
+                           static_cast<int>(threadIdx.x) / kRowThreads;
+  if (row >= op.rows) return;  // whole warps only: with one row per block the grid has no surplus
   const std::int64_t base = row * op.hidden;
   float value[kPacks][N];
   float sum = 0.0F;
@@ -160,12 +161,15 @@ void launch_typed(cudaStream_t stream, const NormForward& norm, const Operands& 
   }
 }
 
-AnyFloat any(Floats floats) { return {floats.data, floats.storage == Storage::bf16}; }
+AnyFloat any(Floats floats) {
+  return {floats.data, floats.storage == Storage::bf16};
+}
 
 }  // namespace
 
 void launch_norm(cudaStream_t stream, const NormForward& norm) {
-  const Operands op{any(norm.weight), any(norm.bias), norm.mean, norm.rstd, norm.rows, static_cast<int>(norm.hidden),
+  const Operands op{any(norm.weight), any(norm.bias), norm.mean,
+                    norm.rstd,        norm.rows,      static_cast<int>(norm.hidden),
                     norm.epsilon};
   if (norm.x.storage == Storage::bf16) {
     launch_typed<bf16>(stream, norm, op);

@@ -8,7 +8,7 @@ struct Operands {
   AnyFloat weight;
   const float* mean;
   const float* rstd;
-  float* partial;   ///< [blocks][kMean ? 2 : 1][hidden]
+  float* partial;  ///< [blocks][kMean ? 2 : 1][hidden]
   std::int64_t rows;
   int hidden;
   bool accumulate_dx;
@@ -16,11 +16,12 @@ struct Operands {
 
 constexpr int kThreads = 256;
 
-// dx of a row, and this block's share of the weight (and bias) gradient, which each thread gathers for its own columns
-// over all rows of the block and leaves in `partial`. Rows go to blocks in a fixed pattern. kRowThreads as in norm.cu.
+// dx of a row, and this block's share of the weight (and bias) gradient, which each thread gathers for its
+// own columns over all rows of the block and leaves in `partial`. Rows go to blocks in a fixed pattern.
+// kRowThreads as in norm.cu.
 template <typename T, int N, int kRowThreads, int kPacks, bool kMean>
 __global__ void __launch_bounds__(kThreads) backward_row(const T* dy, const T* x, T* dx, Operands op) {
-  constexpr int kRows = kThreads / kRowThreads;   // rows in flight per block
+  constexpr int kRows = kThreads / kRowThreads;  // rows in flight per block
   __shared__ float scratch[kWarp];
   const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
   const int slot = static_cast<int>(threadIdx.x) / kRowThreads;
@@ -49,8 +50,8 @@ __global__ void __launch_bounds__(kThreads) backward_row(const T* dy, const T* x
     const std::int64_t base = row * op.hidden;
     const float rstd = op.rstd[row];
     const float mean = kMean ? op.mean[row] : 0.0F;
-    float g[kPacks][N];       // dy
-    float unit[kPacks][N];    // (x - mean) * rstd
+    float g[kPacks][N];     // dy
+    float unit[kPacks][N];  // (x - mean) * rstd
     float dot = 0.0F;
     float total = 0.0F;
 #pragma unroll
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads) backward_row(const T* dy, const T* x
     }
   }
   // Over the block's slots in slot order, then out.
-  extern __shared__ float columns[];   // [kRows > 1 ? hidden : 0]
+  extern __shared__ float columns[];  // [kRows > 1 ? hidden : 0]
   constexpr int kKinds = kMean ? 2 : 1;
 #pragma unroll
   for (int kind = 0; kind < kKinds; ++kind) {
@@ -134,7 +135,8 @@ __global__ void __launch_bounds__(kThreads) backward_row(const T* dy, const T* x
   }
 }
 
-// Rows of any length and alignment: one block a row in flight; the share of the weight gradient is kept in `partial`.
+// Rows of any length and alignment: one block a row in flight; the share of the weight gradient is kept in
+// `partial`.
 template <typename T, bool kMean>
 __global__ void __launch_bounds__(kThreads) backward_any(const T* dy, const T* x, T* dx, Operands op) {
   __shared__ float scratch[kWarp];
@@ -169,8 +171,8 @@ __global__ void __launch_bounds__(kThreads) backward_any(const T* dy, const T* x
   }
 }
 
-// gradient[column] += sum of the blocks' shares in block order. 8 threads split the blocks of a column; their sums are
-// added in thread order.
+// gradient[column] += sum of the blocks' shares in block order. 8 threads split the blocks of a column; their
+// sums are added in thread order.
 __global__ void gather_partial(const float* partial, AnyFloat dweight, AnyFloat dbias, int blocks, int kinds,
                                int hidden) {
   __shared__ float sums[8][kWarp];
@@ -210,7 +212,9 @@ void launch(cudaStream_t stream, const NormBackward& norm, const Operands& op, i
   }
 }
 
-AnyFloat any(Floats floats) { return {floats.data, floats.storage == Storage::bf16}; }
+AnyFloat any(Floats floats) {
+  return {floats.data, floats.storage == Storage::bf16};
+}
 
 }  // namespace
 
@@ -218,7 +222,8 @@ void launch_norm_backward(cudaStream_t stream, const NormBackward& norm) {
   const bool mean = norm.dbias.data != nullptr;
   const int kinds = mean ? 2 : 1;
   const int hidden = static_cast<int>(norm.hidden);
-  const Operands op{any(norm.weight), norm.mean, norm.rstd, norm.partial, norm.rows, hidden, norm.accumulate_dx};
+  const Operands op{any(norm.weight), norm.mean, norm.rstd,         norm.partial,
+                    norm.rows,        hidden,    norm.accumulate_dx};
   // As many blocks as the workspace has room for, up to two for each multiprocessor of a large chip.
   std::int64_t blocks = norm.partial_floats / (static_cast<std::int64_t>(kinds) * hidden);
   if (blocks > 264) blocks = 264;

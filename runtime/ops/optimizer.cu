@@ -5,7 +5,7 @@ namespace capstan::runtime::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int N = 8;   // elements a thread handles at once: 16 bytes of bf16, 32 of f32
+constexpr int N = 8;  // elements a thread handles at once: 16 bytes of bf16, 32 of f32
 
 template <typename T>
 __device__ __forceinline__ void load_eight(const T* from, float (&to)[N]) {
@@ -25,11 +25,12 @@ __device__ __forceinline__ void store_eight(float* to, const float (&from)[N]) {
 }
 
 struct Coefficients {
-  float rate, beta1, beta2, one_minus_beta1, one_minus_beta2, inverse_correction1, inverse_root_correction2, epsilon,
-      decay, gradient_scale;
+  float rate, beta1, beta2, one_minus_beta1, one_minus_beta2, inverse_correction1, inverse_root_correction2,
+      epsilon, decay, gradient_scale;
 };
 
-__device__ __forceinline__ float updated(const Coefficients& c, float weight, float gradient, float& m, float& v) {
+__device__ __forceinline__ float updated(const Coefficients& c, float weight, float gradient, float& m,
+                                         float& v) {
   gradient *= c.gradient_scale;
   m = c.beta1 * m + c.one_minus_beta1 * gradient;
   v = c.beta2 * v + c.one_minus_beta2 * gradient * gradient;
@@ -37,27 +38,29 @@ __device__ __forceinline__ float updated(const Coefficients& c, float weight, fl
   return weight - c.rate * (m * c.inverse_correction1 / denominator + c.decay * weight);
 }
 
-// One block per chunk of one tensor. Buffers start at 256-byte boundaries, so whole groups of eight are aligned.
-__global__ void __launch_bounds__(kThreads) adamw(const OptimizerTensor* tensors, const TensorChunk* chunks,
-                                                  AdamW op, const float* learning_rate, const std::int64_t* step,
-                                                  const float* grad_norm, const std::int32_t* nonfinite) {
+// One block per chunk of one tensor. Buffers start at 256-byte boundaries, so whole groups of eight are
+// aligned.
+__global__ void __launch_bounds__(kThreads)
+    adamw(const OptimizerTensor* tensors, const TensorChunk* chunks, AdamW op, const float* learning_rate,
+          const std::int64_t* step, const float* grad_norm, const std::int32_t* nonfinite) {
   if (*nonfinite != 0) return;
   const TensorChunk chunk = chunks[blockIdx.x];
   const OptimizerTensor tensor = tensors[chunk.tensor];
   __shared__ Coefficients shared;
   if (threadIdx.x == 0) {
     const double t = static_cast<double>(*step + 1);
-    const float norm = *grad_norm;
+    const double norm = *grad_norm;
     shared.rate = *learning_rate;
-    shared.beta1 = op.beta1;
-    shared.beta2 = op.beta2;
-    shared.one_minus_beta1 = 1.0F - op.beta1;
-    shared.one_minus_beta2 = 1.0F - op.beta2;
-    shared.inverse_correction1 = static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(op.beta1), t)));
-    shared.inverse_root_correction2 = static_cast<float>(1.0 / sqrt(1.0 - pow(static_cast<double>(op.beta2), t)));
+    shared.beta1 = static_cast<float>(op.beta1);
+    shared.beta2 = static_cast<float>(op.beta2);
+    shared.one_minus_beta1 = static_cast<float>(1.0 - op.beta1);
+    shared.one_minus_beta2 = static_cast<float>(1.0 - op.beta2);
+    shared.inverse_correction1 = static_cast<float>(1.0 / (1.0 - pow(op.beta1, t)));
+    shared.inverse_root_correction2 = static_cast<float>(1.0 / sqrt(1.0 - pow(op.beta2, t)));
     shared.epsilon = op.epsilon;
     shared.decay = op.weight_decay;
-    shared.gradient_scale = op.clip_grad > 0.0F && norm > op.clip_grad ? op.clip_grad / (norm + 1e-6F) : 1.0F;
+    shared.gradient_scale =
+        op.clip_grad > 0.0 && norm > op.clip_grad ? static_cast<float>(op.clip_grad / (norm + 1e-6)) : 1.0F;
   }
   __syncthreads();
   const Coefficients c = shared;
@@ -102,7 +105,8 @@ __global__ void __launch_bounds__(kThreads) adamw(const OptimizerTensor* tensors
   }
 }
 
-__device__ __forceinline__ float sum_of_squares(const OptimizerTensor& tensor, std::int64_t first, std::int64_t end) {
+__device__ __forceinline__ float sum_of_squares(const OptimizerTensor& tensor, std::int64_t first,
+                                                std::int64_t end) {
   float sum = 0.0F;
   const bool narrow_gradient = tensor.gradient_storage == Storage::bf16;
   for (std::int64_t i = first + static_cast<std::int64_t>(threadIdx.x) * N; i < end; i += kThreads * N) {
@@ -141,8 +145,8 @@ __global__ void __launch_bounds__(kThreads) squares(const OptimizerTensor* tenso
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(1024) root_of_sum(const float* partial, int count, float* grad_norm,
-                                                    std::int32_t* nonfinite) {
+__global__ void __launch_bounds__(1024)
+    root_of_sum(const float* partial, int count, float* grad_norm, std::int32_t* nonfinite) {
   __shared__ float scratch[kWarp];
   float sum = 0.0F;
   for (int i = threadIdx.x; i < count; i += 1024) sum += partial[i];
@@ -158,8 +162,8 @@ __global__ void __launch_bounds__(1024) root_of_sum(const float* partial, int co
 void launch_adamw(cudaStream_t stream, const OptimizerTensor* tensors, const TensorChunk* chunks,
                   std::int64_t chunk_count, const AdamW& adamw_op, const float* learning_rate,
                   const std::int64_t* step, const float* grad_norm, const std::int32_t* nonfinite) {
-  adamw<<<static_cast<unsigned>(chunk_count), kThreads, 0, stream>>>(tensors, chunks, adamw_op, learning_rate, step,
-                                                                     grad_norm, nonfinite);
+  adamw<<<static_cast<unsigned>(chunk_count), kThreads, 0, stream>>>(tensors, chunks, adamw_op, learning_rate,
+                                                                     step, grad_norm, nonfinite);
 }
 
 void launch_grad_norm(cudaStream_t stream, const OptimizerTensor* tensors, const TensorChunk* chunks,

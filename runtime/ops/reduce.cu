@@ -6,8 +6,8 @@ namespace {
 
 // Column sums: block (x, y) sums the rows of slice y for 32 packs of columns; 8 row threads, added in order.
 template <typename T, int N>
-__global__ void __launch_bounds__(256) column_sums(const T* dy, float* partial, std::int64_t rows, std::int64_t columns,
-                                                   std::int64_t rows_per_slice) {
+__global__ void __launch_bounds__(256) column_sums(const T* dy, float* partial, std::int64_t rows,
+                                                   std::int64_t columns, std::int64_t rows_per_slice) {
   __shared__ float sums[8][kWarp * N];
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * kWarp + threadIdx.x) * N;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * rows_per_slice;
@@ -55,8 +55,8 @@ __global__ void check_finite(const T* x, std::int64_t count, std::int32_t* nonfi
 }
 
 template <typename T>
-void column_sums_typed(cudaStream_t stream, const T* dy, float* partial, std::int64_t rows, std::int64_t columns,
-                       int slices) {
+void column_sums_typed(cudaStream_t stream, const T* dy, float* partial, std::int64_t rows,
+                       std::int64_t columns, int slices) {
   const std::int64_t rows_per_slice = (rows + slices - 1) / slices;
   constexpr int N = kPack<T>;
   if (columns % N == 0) {
@@ -70,8 +70,8 @@ void column_sums_typed(cudaStream_t stream, const T* dy, float* partial, std::in
 
 }  // namespace
 
-void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial, std::int64_t partial_floats,
-                          std::int64_t rows, std::int64_t columns) {
+void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial,
+                          std::int64_t partial_floats, std::int64_t rows, std::int64_t columns) {
   // Slices: enough blocks for a large chip, at least 32 rows each, no more than the workspace holds.
   const std::int64_t across = (columns + kWarp * 8 - 1) / (kWarp * 8);
   std::int64_t slices = (528 + across - 1) / across;
@@ -79,15 +79,18 @@ void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* p
   if (slices > partial_floats / columns) slices = partial_floats / columns;
   if (slices < 1) slices = 1;
   if (dy.storage == Storage::bf16) {
-    column_sums_typed(stream, static_cast<const bf16*>(dy.data), partial, rows, columns, static_cast<int>(slices));
+    column_sums_typed(stream, static_cast<const bf16*>(dy.data), partial, rows, columns,
+                      static_cast<int>(slices));
   } else {
-    column_sums_typed(stream, static_cast<const float*>(dy.data), partial, rows, columns, static_cast<int>(slices));
+    column_sums_typed(stream, static_cast<const float*>(dy.data), partial, rows, columns,
+                      static_cast<int>(slices));
   }
   add_slices<<<static_cast<unsigned>((columns + 127) / 128), 128, 0, stream>>>(
       partial, AnyFloat{dbias.data, dbias.storage == Storage::bf16}, static_cast<int>(slices), columns);
 }
 
-void launch_check_finite(cudaStream_t stream, Floats x, std::int64_t count, std::int32_t* nonfinite, int bit) {
+void launch_check_finite(cudaStream_t stream, Floats x, std::int64_t count, std::int32_t* nonfinite,
+                         int bit) {
   const std::int64_t blocks = (count + 255) / 256;
   const auto grid = static_cast<unsigned>(blocks < 1056 ? blocks : 1056);
   if (x.storage == Storage::bf16) {

@@ -8,16 +8,16 @@ constexpr int kThreads = 128;
 
 struct Shape {
   std::int64_t seq_length;
-  int rotated_heads, head_dim, half, row_width;   ///< half: rotary_dim / 2; row_width: elements of a qkv row
+  int rotated_heads, head_dim, half, row_width;  ///< half: rotary_dim / 2; row_width: elements of a qkv row
   double log2_base;
   bool inverse;
 };
 
-// One block per token: the angles of its position are made once, in f64 so that long positions keep their precision, and
-// serve all heads. N is the number of pairs that a thread turns at once.
+// One block per token: the angles of its position are made once, in f64 so that long positions keep their
+// precision, and serve all heads. N is the number of pairs that a thread turns at once.
 template <typename T, int N, bool kInterleaved>
 __global__ void rotate(T* qkv, Shape shape) {
-  extern __shared__ float angles[];   // cosines [half], sines [half]
+  extern __shared__ float angles[];  // cosines [half], sines [half]
   const std::int64_t token = blockIdx.x;
   const double position = static_cast<double>(token % shape.seq_length);
   for (int i = threadIdx.x; i < shape.half; i += kThreads) {

@@ -6,14 +6,15 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void load_micro_batch(const std::int32_t* batch, const std::int64_t* index, std::int64_t micro_batches,
-                                 std::int32_t* tokens, std::int32_t* targets, std::int64_t sequences,
-                                 std::int64_t seq_length) {
+__global__ void load_micro_batch(const std::int32_t* batch, const std::int64_t* index,
+                                 std::int64_t micro_batches, std::int32_t* tokens, std::int32_t* targets,
+                                 std::int64_t sequences, std::int64_t seq_length) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= sequences * seq_length) return;
   const std::int64_t sequence = i / seq_length;
   const std::int64_t position = i % seq_length;
-  // The index is device state; a plan that runs more micro-batches than it staged must not read beyond the batch.
+  // The index is device state; a plan that runs more micro-batches than it staged must not read beyond the
+  // batch.
   const std::int64_t micro_batch = min(max(*index, static_cast<std::int64_t>(0)), micro_batches - 1);
   const std::int32_t* row = batch + (micro_batch * sequences + sequence) * (seq_length + 1);
   tokens[i] = row[position];
@@ -32,24 +33,25 @@ __global__ void advance_step(std::int64_t* step, std::int64_t* micro_batch_index
 
 __global__ void learning_rate(LearningRate schedule, const std::int64_t* step, float* out) {
   using Style = LearningRate::Style;
-  const double iteration = static_cast<double>(*step + 1);
-  const double warmup = static_cast<double>(schedule.warmup_steps);
-  const double decay = static_cast<double>(schedule.decay_steps);
+  const double n = static_cast<double>(*step);
+  const double warmup = schedule.warmup_steps;
+  const double decay = schedule.decay_steps;
   double rate;
-  if (schedule.warmup_steps > 0 && iteration <= warmup) {
-    rate = schedule.init_lr + (schedule.max_lr - schedule.init_lr) * iteration / warmup;
+  if (warmup > 0.0 && n <= warmup) {
+    rate = schedule.init_lr + (schedule.max_lr - schedule.init_lr) * n / warmup;
   } else if (schedule.style == Style::constant) {
     rate = schedule.max_lr;
-  } else if (iteration > decay) {
+  } else if (n > decay) {
     rate = schedule.min_lr;
   } else if (schedule.style == Style::inverse_square_root) {
-    const double from = fmax(warmup, 1.0);
-    rate = fmax(schedule.min_lr, schedule.max_lr * sqrt(from) / sqrt(iteration));
+    const double unit = schedule.unit;
+    rate = fmax(schedule.min_lr, schedule.max_lr * sqrt(fmax(warmup, unit)) / sqrt(fmax(n, unit)));
   } else {
-    const double ratio = (iteration - warmup) / (decay - warmup);
-    const double weight =
+    // n is in (warmup, decay] here unless both are equal, when the schedule is at its end.
+    const double ratio = decay > warmup ? (n - warmup) / (decay - warmup) : 1.0;
+    const double share =
         schedule.style == Style::linear ? 1.0 - ratio : 0.5 * (cos(3.14159265358979323846 * ratio) + 1.0);
-    rate = schedule.min_lr + weight * (schedule.max_lr - schedule.min_lr);
+    rate = schedule.min_lr + share * (schedule.max_lr - schedule.min_lr);
   }
   *out = static_cast<float>(rate);
 }
@@ -62,7 +64,8 @@ __device__ std::uint64_t mix_word(std::uint64_t position, std::uint32_t word) {
 }
 
 // Integer addition is associative, so the order in which blocks finish does not matter.
-__global__ void digest(const unsigned char* data, std::uint64_t bytes, std::uint64_t first, std::uint64_t* slot) {
+__global__ void digest(const unsigned char* data, std::uint64_t bytes, std::uint64_t first,
+                       std::uint64_t* slot) {
   const std::uint64_t words = (bytes + 3) / 4;
   std::uint64_t sum = 0;
   for (std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
@@ -71,7 +74,8 @@ __global__ void digest(const unsigned char* data, std::uint64_t bytes, std::uint
     if (4 * i + 4 <= bytes) {
       word = reinterpret_cast<const std::uint32_t*>(data)[i];
     } else {
-      for (std::uint64_t k = 4 * i; k < bytes; ++k) word |= static_cast<std::uint32_t>(data[k]) << (8 * (k - 4 * i));
+      for (std::uint64_t k = 4 * i; k < bytes; ++k)
+        word |= static_cast<std::uint32_t>(data[k]) << (8 * (k - 4 * i));
     }
     sum += mix_word(first + i, word);
   }
@@ -82,6 +86,11 @@ __global__ void digest(const unsigned char* data, std::uint64_t bytes, std::uint
 
 }  // namespace
 
+cudaError_t probe_kernels() {
+  cudaFuncAttributes attributes = {};
+  return cudaFuncGetAttributes(&attributes, advance_step);
+}
+
 void launch_load_micro_batch(cudaStream_t stream, const std::int32_t* batch, const std::int64_t* index,
                              std::int64_t micro_batches, std::int32_t* tokens, std::int32_t* targets,
                              std::int64_t sequences, std::int64_t seq_length) {
@@ -90,7 +99,8 @@ void launch_load_micro_batch(cudaStream_t stream, const std::int32_t* batch, con
       batch, index, micro_batches, tokens, targets, sequences, seq_length);
 }
 
-void launch_advance_micro_batch(cudaStream_t stream, std::int64_t* micro_batch_index, std::uint64_t* rng_counter) {
+void launch_advance_micro_batch(cudaStream_t stream, std::int64_t* micro_batch_index,
+                                std::uint64_t* rng_counter) {
   advance_micro_batch<<<1, 1, 0, stream>>>(micro_batch_index, rng_counter);
 }
 
@@ -98,7 +108,8 @@ void launch_advance_step(cudaStream_t stream, std::int64_t* step, std::int64_t* 
   advance_step<<<1, 1, 0, stream>>>(step, micro_batch_index);
 }
 
-void launch_learning_rate(cudaStream_t stream, const LearningRate& schedule, const std::int64_t* step, float* out) {
+void launch_learning_rate(cudaStream_t stream, const LearningRate& schedule, const std::int64_t* step,
+                          float* out) {
   learning_rate<<<1, 1, 0, stream>>>(schedule, step, out);
 }
 

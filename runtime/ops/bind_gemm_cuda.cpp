@@ -1,0 +1,58 @@
+#include "runtime/device/cuda_error.h"
+#include "runtime/ops/cuda_bind.h"
+
+namespace capstan::runtime::cuda {
+
+Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
+  GemmProblem problem;
+  problem.m = op.integer("m");
+  problem.n = op.integer("n");
+  problem.k = op.integer("k");
+  problem.transpose_a = op.boolean("transpose_a");
+  problem.transpose_b = op.boolean("transpose_b");
+  problem.has_addend = op.boolean("accumulate");
+  const bool bias = op.text("epilogue") == "bias";
+  if (bias) problem.epilogue = GemmProblem::Epilogue::bias;
+
+  Outcome<Floats> left = floats_of(b, op, op.inputs[0]);
+  Outcome<Floats> right = floats_of(b, op, op.inputs[1]);
+  Outcome<Floats> out = floats_of(b, op, op.outputs[0]);
+  for (const Outcome<Floats>* operand : {&left, &right, &out}) {
+    if (!operand->ok()) return operand->error();
+  }
+  problem.input = left.value().storage;
+  problem.output = out.value().storage;
+  if (right.value().storage != problem.input)
+    return unsupported_op(op, "its two factors have different dtypes");
+  if (problem.input == Storage::f32 && problem.output == Storage::bf16) {
+    return unsupported_op(op, "f32 factors with a bf16 result");
+  }
+  GemmOperands operands;
+  operands.a = left.value().data;
+  operands.b = right.value().data;
+  operands.d = out.value().data;
+  if (bias) {
+    Outcome<Floats> added = floats_of(b, op, op.inputs[2]);
+    if (!added.ok()) return added.error();
+    problem.bias = added.value().storage;
+    operands.bias = added.value().data;
+  }
+  if (problem.has_addend) operands.c = b.at(op.inputs.back());
+
+  // Candidates are timed on numbers like those of training; zeros would flatter.
+  if (b.gemms->tunes()) {
+    const std::int64_t a_count = problem.m * problem.k;
+    const std::int64_t b_count = problem.k * problem.n;
+    launch_normal(b.stream, left.value(), a_count, 1, 1, 1.0);
+    launch_normal(b.stream, right.value(), b_count, 1, 2, 0.02);
+    if (problem.has_addend) launch_fill(b.stream, out.value(), problem.m * problem.n, 0.0F);
+  }
+  Outcome<int> entry = b.gemms->prepare(b.stream, problem, operands);
+  if (!entry.ok()) return entry.error();
+  const GemmLibrary* library = b.gemms.get();
+  return Launch([library, index = entry.value(), operands](cudaStream_t stream) {
+    return library->run(stream, index, operands);
+  });
+}
+
+}  // namespace capstan::runtime::cuda

@@ -1,0 +1,70 @@
+// Resolves an op of a plan to device work: operands to pointers, attributes to launch parameters, matrix
+// products and attention to prepared algorithms. The result issues the op on a stream; it allocates nothing
+// and never waits, so it may run while the stream is being captured.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+#include "runtime/device/outcome.h"
+#include "runtime/ops/cuda_cudnn.h"
+#include "runtime/ops/cuda_gemm.h"
+
+namespace capstan::runtime::cuda {
+
+using Launch = std::function<Status(cudaStream_t)>;
+
+/// Where ops find memory and libraries. Owned by the backend; outlives every Launch.
+struct Bindings {
+  ~Bindings();
+  Bindings() = default;
+  Bindings(const Bindings&) = delete;
+  Bindings& operator=(const Bindings&) = delete;
+
+  const plan::Plan* plan = nullptr;
+  std::byte* arena = nullptr;
+  cudaStream_t stream = nullptr;  ///< for measurements while binding
+  std::unique_ptr<GemmLibrary> gemms;
+  std::shared_ptr<CudnnLibrary> cudnn;  ///< null: own attention kernels
+  std::map<std::string, std::unique_ptr<CudnnAttention>>
+      attentions;  ///< by shape and direction; null: not for cuDNN
+  /// One for all attention ops; made by allocate_attention_workspace after every op is bound.
+  void* attention_workspace = nullptr;
+  std::size_t attention_workspace_bytes = 0;
+  std::vector<void*> tables;  ///< device memory that binding allocated
+  std::size_t table_bytes = 0;
+
+  std::byte* at(plan::BufferId id) const { return arena + plan->buffers[id].offset; }
+  /// Device memory that lives as long as the bindings; `host` (may be null) is copied into it.
+  Outcome<void*> add_table(const void* host, std::size_t bytes);
+  Status allocate_attention_workspace();
+};
+
+/// RN024 when the backend has no implementation for the operands. Counts and sizes were checked by
+/// load/check_op.
+Outcome<Launch> bind_op(Bindings& bindings, const plan::Op& op);
+
+// Parts of bind_op, by file.
+Outcome<Launch> bind_gemm(Bindings& bindings, const plan::Op& op);
+Outcome<Launch> bind_attention(Bindings& bindings, const plan::Op& op);
+Outcome<Launch> bind_optimizer(Bindings& bindings,
+                               const plan::Op& op);  ///< adamw, grad_norm, zero, learning_rate
+
+/// A floating-point operand; RN024 unless it is f32 or bf16.
+Outcome<Floats> floats_of(const Bindings& bindings, const plan::Op& op, plan::BufferId id);
+/// The dropout of an op with attributes p and rng_offset.
+Dropout dropout_of(const Bindings& bindings, const plan::Op& op, plan::BufferId counter);
+
+template <typename T>
+T* pointer_of(const Bindings& bindings, plan::BufferId id) {
+  return reinterpret_cast<T*>(bindings.at(id));
+}
+
+}  // namespace capstan::runtime::cuda
