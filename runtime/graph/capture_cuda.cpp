@@ -34,14 +34,10 @@ const char* node_kind(cudaGraphNodeType type) {
 }
 
 Diagnostic capture_failure(const std::string& what, const plan::Op* op) {
-  Arguments arguments = {{"reason", Value(what)}};
+  Arguments arguments = op_arguments(op);
+  arguments.emplace_back("reason", what);
   std::string message = "the capture failed: " + what;
-  if (op != nullptr) {
-    message += ", at " + describe_op(*op);
-    arguments.emplace_back("op", Value(plan::op_kind_name(op->kind)));
-    arguments.emplace_back("op_id", Value(static_cast<std::int64_t>(op->id)));
-    if (!op->key.empty()) arguments.emplace_back("key", Value(op->key));
-  }
+  if (op != nullptr) message += ", at " + describe_op(*op);
   return run_problem(
       "RN023", std::move(message), std::move(arguments),
       "run without capture (`model.cuda_graph_impl = \"none\"`) to see whether the op itself fails");
