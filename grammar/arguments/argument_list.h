@@ -1,0 +1,33 @@
+// Command-line arguments with places: what every reader of Megatron-LM arguments gives (plain text, shell and batch scripts,
+// functional-test YAML).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "grammar/environment/env_file.h"
+#include "grammar/source/comment.h"
+#include "grammar/source/span.h"
+
+namespace capstan {
+
+struct ArgumentValue {
+  std::string text;
+  Span span;            ///< where the value itself stands (in an array or assignment, if it comes from one)
+  bool literal = true;  ///< false: a part needs a shell to be known; `text` is as written
+};
+
+struct Argument {
+  std::string flag;     ///< with its dashes
+  Span flag_span;
+  std::vector<ArgumentValue> values;
+};
+
+struct ArgumentList {
+  std::vector<Argument> arguments;
+  std::vector<Argument> launcher;              ///< arguments of torchrun and the like, before the script
+  std::vector<EnvironmentVariable> variables;  ///< exports with literal values, and `X=1 command`
+  std::vector<Comment> comments;
+};
+
+}  // namespace capstan

@@ -1,0 +1,19 @@
+// YAML text -> SyntaxNode, through yaml-cpp's events (the only folder that includes it). Places are exact. Anchors and aliases are
+// copied out, `<<` merges follow YAML 1.1; duplicate keys, several documents, keys that are no scalars, and nesting or alias
+// expansion beyond bounds are problems. Plain scalars are typed by the YAML 1.2 core schema; quoted ones are strings.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "grammar/source/comment.h"
+#include "grammar/source/source_file.h"
+#include "grammar/source/syntax_problem.h"
+#include "grammar/source/syntax_tree.h"
+
+namespace capstan {
+
+/// Nothing on the first problem. An empty text is an empty table.
+std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem);
+
+}  // namespace capstan
