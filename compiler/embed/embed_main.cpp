@@ -2,12 +2,15 @@
 // and, for each section of bytes, OUTPUT_STEM.NAME.bin. Fails, with places, on anything malformed in rules/.
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/diagnostics/sink.h"
 #include "compiler/schema/schema_binary.h"
 #include "compiler/schema/schema_load.h"
+#include "grammar/toml/toml_document.h"
 
 namespace {
 
@@ -68,6 +71,18 @@ int main(int argc, char** argv) {
 
   const Schema schema = load_schema(read_schema_folder(rules, sink), sources, sink);
   sections.push_back({"schema", encode_schema(schema)});
+
+  // Parsed on first use only: most runs read TOML and need no flags.
+  ReadFailure failure;
+  std::optional<std::string> flags = read_text_file(rules + "/flags.toml", failure);
+  SyntaxProblem problem;
+  if (!flags) {
+    std::fprintf(stderr, "capstan_embed: cannot read %s/flags.toml: %s\n", rules.c_str(), failure.reason.c_str());
+    return 1;
+  }
+  const SourceId flags_source = sources.add("flags.toml", *flags, SourceKind::file);
+  if (!parse_toml(flags_source, sources, problem)) sink.problem("RU001", problem.message, problem.where);
+  sections.push_back({"flags", std::move(*flags)});
 
   print_problems(sink, sources);
   if (sink.has_errors()) return 1;

@@ -12,6 +12,8 @@
 extern "C" {
 extern const char capstan_embedded_schema[];
 extern const char capstan_embedded_schema_end[];
+extern const char capstan_embedded_flags[];
+extern const char capstan_embedded_flags_end[];
 }
 
 namespace capstan {
@@ -25,6 +27,10 @@ std::string_view between(const char* begin, const char* end) {
 
 std::string_view embedded_schema() {
   return between(capstan_embedded_schema, capstan_embedded_schema_end);
+}
+
+std::string_view embedded_flags() {
+  return between(capstan_embedded_flags, capstan_embedded_flags_end);
 }
 
 const Schema& builtin_schema() {

@@ -8,5 +8,7 @@ namespace capstan {
 
 /// Keys and stacks, as encode_schema() wrote them.
 std::string_view embedded_schema();
+/// The text of rules/flags.toml.
+std::string_view embedded_flags();
 
 }  // namespace capstan

@@ -1,5 +1,5 @@
-// Command-line arguments with places: what every reader of Megatron-LM arguments gives (plain text, shell and batch scripts,
-// functional-test YAML).
+// Command-line arguments with places: what every reader of Megatron-LM arguments gives (plain text, shell and
+// batch scripts, functional-test YAML).
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ArgumentValue {
 };
 
 struct Argument {
-  std::string flag;     ///< with its dashes
+  std::string flag;  ///< with its dashes
   Span flag_span;
   std::vector<ArgumentValue> values;
 };

@@ -71,14 +71,17 @@ class Expander {
   void expand(const ShellWord& word, std::vector<Word>& out) {
     if (out.size() > kMaxWords) return;
     // A word that is one array expansion gives the array's words.
-    if (word.parts.size() == 1 || (word.parts.size() == 3 && word.parts[0].text.empty() && word.parts[2].text.empty())) {
+    if (word.parts.size() == 1 ||
+        (word.parts.size() == 3 && word.parts[0].text.empty() && word.parts[2].text.empty())) {
       const ShellPart& part = word.parts[word.parts.size() / 2];
       const auto found = bindings_.find(part.text);
       const bool is_list = part.kind == ShellPart::Kind::array;
       if (is_list && found != bindings_.end() && found->second.known) {
         for (const Word& item : found->second.words) {
-          if (found->second.is_array) out.push_back(item);
-          else split(item, out);
+          if (found->second.is_array)
+            out.push_back(item);
+          else
+            split(item, out);
         }
         return;
       }
@@ -157,8 +160,11 @@ class Expander {
       Piece piece{part.text, part.span, true, part.quoted, false, false};
       piece.exact = part.span.end - part.span.begin == part.text.size();
       switch (part.kind) {
-        case ShellPart::Kind::literal: break;
-        case ShellPart::Kind::opaque: piece.literal = false; break;
+        case ShellPart::Kind::literal:
+          break;
+        case ShellPart::Kind::opaque:
+          piece.literal = false;
+          break;
         case ShellPart::Kind::defaulted:
         case ShellPart::Kind::array:
         case ShellPart::Kind::variable: {
@@ -180,7 +186,8 @@ class Expander {
       }
       bytes_ += piece.text.size();
       if (bytes_ > 64 * kMaxWordBytes || piece.text.size() > kMaxWordBytes) {
-        if (!reported_) problems_.push_back({"the variables expand to more text than is read", part.span, {}});
+        if (!reported_)
+          problems_.push_back({"the variables expand to more text than is read", part.span, {}});
         reported_ = true;
         piece.text.clear();
         piece.literal = false;
@@ -197,9 +204,12 @@ class Expander {
   bool reported_ = false;
 };
 
-bool is_flag(const Word& word) { return word.text.size() > 2 && word.text.starts_with("--"); }
+bool is_flag(const Word& word) {
+  return word.text.size() > 2 && word.text.starts_with("--");
+}
 
-/// Groups words into arguments. Words before the first flag are left out; `loose` gets those that stand there.
+/// Groups words into arguments. Words before the first flag are left out; `loose` gets those that stand
+/// there.
 std::vector<Argument> group(const std::vector<Word>& words, std::vector<Word>* loose) {
   std::vector<Argument> arguments;
   for (const Word& word : words) {
@@ -227,7 +237,9 @@ std::vector<Argument> group(const std::vector<Word>& words, std::vector<Word>* l
   return arguments;
 }
 
-bool is_script(const Word& word) { return word.text.ends_with(".py"); }
+bool is_script(const Word& word) {
+  return word.text.ends_with(".py");
+}
 
 }  // namespace
 
@@ -245,12 +257,14 @@ std::optional<ArgumentList> parse_megatron_arguments(SourceId source, const Sour
     std::vector<Word> words;
     for (const ShellWord& word : command.words) expander.expand(word, words);
     if (command.words.empty()) {
-      for (const ShellAssignment& assignment : command.assignments) expander.assign(assignment, command.conditional);
+      for (const ShellAssignment& assignment : command.assignments)
+        expander.assign(assignment, command.conditional);
     }
     if ((command.exports && !command.conditional) || !command.words.empty()) {
       for (const ShellAssignment& assignment : command.assignments) {
         if (assignment.is_array || assignment.append || !assignment.value.is_literal()) continue;
-        list.variables.push_back({assignment.name, assignment.name_span, assignment.value.text(), assignment.value.span});
+        list.variables.push_back(
+            {assignment.name, assignment.name_span, assignment.value.text(), assignment.value.span});
       }
     }
     const auto flags = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), is_flag));
@@ -281,7 +295,8 @@ std::optional<ArgumentList> parse_megatron_arguments(SourceId source, const Sour
   list.arguments = group(own, &loose);
   for (const Word& word : loose) {
     // Before the first argument: a program name, or something that a shell would have to expand.
-    if (!word.literal) problems.push_back({fmt::format("the arguments in `{}` are not known here", word.text), word.span, {}});
+    if (!word.literal)
+      problems.push_back({fmt::format("the arguments in `{}` are not known here", word.text), word.span, {}});
   }
   return list;
 }

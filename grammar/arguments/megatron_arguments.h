@@ -1,6 +1,6 @@
-// Text with Megatron-LM arguments -> ArgumentList: a plain argument list, or a shell or batch script, from which the command with the
-// most arguments is taken. Variables and arrays with literal values are followed to where they are written; what is set
-// conditionally, or by a command, stays unknown. Nothing is run.
+// Text with Megatron-LM arguments -> ArgumentList: a plain argument list, or a shell or batch script, from
+// which the command with the most arguments is taken. Variables and arrays with literal values are followed
+// to where they are written; what is set conditionally, or by a command, stays unknown. Nothing is run.
 #pragma once
 
 #include <optional>

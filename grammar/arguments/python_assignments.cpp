@@ -22,7 +22,8 @@ struct Reading {
   const char* begin;
   template <class Range>
   Span span(const Range& range) const {
-    return {source, static_cast<std::uint32_t>(range.begin() - begin), static_cast<std::uint32_t>(range.end() - begin)};
+    return {source, static_cast<std::uint32_t>(range.begin() - begin),
+            static_cast<std::uint32_t>(range.end() - begin)};
   }
 };
 struct ReadingTag;
@@ -62,7 +63,8 @@ std::string unescape(std::string_view text) {
     const auto hex = [&](std::size_t digits) {
       std::uint32_t code = 0;
       const char* const first = text.data() + i + 1;
-      if (i + digits < text.size() && std::from_chars(first, first + digits, code, 16).ptr == first + digits && code <= 0x10FFFF) {
+      if (i + digits < text.size() &&
+          std::from_chars(first, first + digits, code, 16).ptr == first + digits && code <= 0x10FFFF) {
         append_utf8(code, out);
         i += digits;
       } else {
@@ -71,15 +73,34 @@ std::string unescape(std::string_view text) {
       }
     };
     switch (c) {
-      case 'n': out += '\n'; break;
-      case 't': out += '\t'; break;
-      case 'r': out += '\r'; break;
-      case '\\': case '\'': case '"': out += c; break;
-      case '\n': break;
-      case 'x': hex(2); break;
-      case 'u': hex(4); break;
-      case 'U': hex(8); break;
-      default: out += '\\'; out += c;
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case '\\':
+      case '\'':
+      case '"':
+        out += c;
+        break;
+      case '\n':
+        break;
+      case 'x':
+        hex(2);
+        break;
+      case 'u':
+        hex(4);
+        break;
+      case 'U':
+        hex(8);
+        break;
+      default:
+        out += '\\';
+        out += c;
     }
   }
   return out;
@@ -122,7 +143,8 @@ const auto make_number = [](auto& context) {
   if (whole) {
     std::int64_t value = 0;
     const std::string signed_digits = (negative ? "-" : "") + digits;
-    const auto [end, error] = std::from_chars(signed_digits.data(), signed_digits.data() + signed_digits.size(), value, radix);
+    const auto [end, error] =
+        std::from_chars(signed_digits.data(), signed_digits.data() + signed_digits.size(), value, radix);
     good = error == std::errc() && end == signed_digits.data() + signed_digits.size();
     node.scalar = Value(value);
   } else {
@@ -139,25 +161,37 @@ const auto make_word = [](auto& context) {
   SyntaxNode& node = x3::_val(context);
   node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
   const std::string word = view(x3::_attr(context));
-  if (word == "True") node.scalar = Value(true);
-  else if (word == "False") node.scalar = Value(false);
-  else if (word == "None") node.scalar = Value();
-  else if (word == "torch.bfloat16") node.scalar = Value("bf16");
-  else if (word == "torch.float16" || word == "torch.half") node.scalar = Value("fp16");
-  else if (word == "torch.float32" || word == "torch.float") node.scalar = Value("fp32");
-  else x3::_pass(context) = false;
+  if (word == "True")
+    node.scalar = Value(true);
+  else if (word == "False")
+    node.scalar = Value(false);
+  else if (word == "None")
+    node.scalar = Value();
+  else if (word == "torch.bfloat16")
+    node.scalar = Value("bf16");
+  else if (word == "torch.float16" || word == "torch.half")
+    node.scalar = Value("fp16");
+  else if (word == "torch.float32" || word == "torch.float")
+    node.scalar = Value("fp32");
+  else
+    x3::_pass(context) = false;
 };
 
-/// `AttnBackend.flash`, `CudaGraphScope.attn`: an enum member stands for its name. `F.silu` and the like: a function by its name.
+/// `AttnBackend.flash`, `CudaGraphScope.attn`: an enum member stands for its name. `F.silu` and the like: a
+/// function by its name.
 const auto make_member = [](auto& context) {
   SyntaxNode& node = x3::_val(context);
   node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
   const std::string word = view(x3::_attr(context));
   const std::size_t dot = word.rfind('.');
   const std::string owner = word.substr(0, dot), member = word.substr(dot + 1);
-  if (owner == "F" || owner == "torch.nn.functional") node.scalar = Value("F." + member);
-  else if (owner.find('.') == std::string::npos && owner.front() >= 'A' && owner.front() <= 'Z' && owner.size() > 1) node.scalar = Value(member);
-  else x3::_pass(context) = false;
+  if (owner == "F" || owner == "torch.nn.functional")
+    node.scalar = Value("F." + member);
+  else if (owner.find('.') == std::string::npos && owner.front() >= 'A' && owner.front() <= 'Z' &&
+           owner.size() > 1)
+    node.scalar = Value(member);
+  else
+    x3::_pass(context) = false;
 };
 
 template <SyntaxNode::Kind kind>
@@ -173,7 +207,9 @@ const auto add_key = [](auto& context) {
   const SyntaxNode& key = x3::_attr(context);
   x3::_val(context).entries.push_back({key.scalar.string(), key.span, {}});
 };
-const auto add_value = [](auto& context) { x3::_val(context).entries.back().value = std::move(x3::_attr(context)); };
+const auto add_value = [](auto& context) {
+  x3::_val(context).entries.back().value = std::move(x3::_attr(context));
+};
 
 const x3::rule<class LiteralRule, SyntaxNode> literal = "a literal";
 const x3::rule<class StringRule, SyntaxNode> string = "a string";
@@ -182,17 +218,24 @@ const x3::rule<class WordRule, SyntaxNode> word = "a word";
 const x3::rule<class ListRule, SyntaxNode> list = "a list";
 const x3::rule<class DictRule, SyntaxNode> dict = "a dict";
 
-/// Inside brackets line ends and comments are blanks; at the top level they never come (a logical line is one statement).
+/// Inside brackets line ends and comments are blanks; at the top level they never come (a logical line is one
+/// statement).
 const auto comment = '#' >> *(x3::char_ - '\n');
 const auto gap = x3::omit[*(x3::space | (x3::lit('\\') >> '\n') | comment)];
 const auto escaped = x3::lit('\\') >> x3::char_;
-const auto quoted = [](auto quote) { return x3::lit(quote) >> *(escaped | (x3::char_ - quote - '\\' - '\n')) >> quote; };
-const auto tripled = [](const char* quote) { return x3::lit(quote) >> *(escaped | (x3::char_ - x3::lit(quote) - '\\')) >> x3::lit(quote); };
-const auto one_string = x3::raw[-x3::char_("rR") >> (tripled("\"\"\"") | tripled("'''") | quoted('"') | quoted('\''))];
+const auto quoted = [](auto quote) {
+  return x3::lit(quote) >> *(escaped | (x3::char_ - quote - '\\' - '\n')) >> quote;
+};
+const auto tripled = [](const char* quote) {
+  return x3::lit(quote) >> *(escaped | (x3::char_ - x3::lit(quote) - '\\')) >> x3::lit(quote);
+};
+const auto one_string =
+    x3::raw[-x3::char_("rR") >> (tripled("\"\"\"") | tripled("'''") | quoted('"') | quoted('\''))];
 const auto string_def = one_string[make_string] >> *(gap >> one_string[make_string]);
 const auto digits = x3::digit >> *(x3::digit | '_');
 const auto exponent = x3::char_("eE") >> -x3::char_("+-") >> digits;
-const auto float_body = (digits >> '.' >> -digits >> -exponent) | (x3::lit('.') >> digits >> -exponent) | (digits >> exponent);
+const auto float_body =
+    (digits >> '.' >> -digits >> -exponent) | (x3::lit('.') >> digits >> -exponent) | (digits >> exponent);
 const auto radix_body = x3::lit('0') >> x3::char_("xXoObB") >> +(x3::xdigit | '_');
 const auto number_def = x3::raw[-x3::char_("+-") >> (radix_body | float_body | digits)][make_number];
 const auto name = (x3::alpha | '_') >> *(x3::alnum | '_');
@@ -203,13 +246,16 @@ const auto items_of = [](auto close) {
          x3::raw[x3::lit(close)][close_container];
 };
 // A tuple needs a comma; `(x)` is x.
-const auto list_def = (x3::raw[x3::lit('[')][open_container<SyntaxNode::Kind::list>] >> items_of(']')) |
-                      (x3::raw[x3::lit('(')][open_container<SyntaxNode::Kind::list>] >> gap >> literal[add_item] >> gap >> ',' >>
-                       gap >> -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
-                       x3::raw[x3::lit(')')][close_container]);
+const auto list_def =
+    (x3::raw[x3::lit('[')][open_container<SyntaxNode::Kind::list>] >> items_of(']')) |
+    (x3::raw[x3::lit('(')][open_container<SyntaxNode::Kind::list>] >> gap >> literal[add_item] >> gap >>
+     ',' >> gap >>
+     -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
+     x3::raw[x3::lit(')')][close_container]);
 const auto pair = string[add_key] >> gap >> ':' >> gap >> literal[add_value] >> gap;
-const auto dict_def = x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
-                      -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_container];
+const auto dict_def =
+    x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
+    -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_container];
 const auto literal_def = string | number | dict | list | word;
 
 BOOST_SPIRIT_DEFINE(literal, string, number, word, list, dict)
@@ -261,7 +307,8 @@ class LineSplitter {
         const std::size_t begin = at_;
         at_ = std::min(text_.find('\n', at_), text_.size());
         const std::size_t end = at_ > begin && text_[at_ - 1] == '\r' ? at_ - 1 : at_;
-        comments.push_back({{source_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)}, number_,
+        comments.push_back({{source_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)},
+                            number_,
                             line.end == line.begin && brackets.empty()});
         continue;
       }
@@ -314,8 +361,12 @@ class LineSplitter {
   std::uint32_t number_ = 1;
 };
 
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_name(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
+bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_name(char c) {
+  return is_name_start(c) || (c >= '0' && c <= '9');
+}
 
 /// `a.b.c` at the beginning of the text: its parts and its length.
 std::vector<std::string> dotted_name(std::string_view text, std::size_t& length) {
@@ -349,7 +400,8 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources, SyntaxProblem& problem) {
+std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
+                                                SyntaxProblem& problem) {
   const std::string_view text = sources[source].bytes();
   PythonRecipe recipe;
   std::vector<LogicalLine> lines;
@@ -362,14 +414,17 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
   std::vector<Assignment> assignments;
   std::map<std::string, Span> calls;
   std::map<std::string, std::size_t> uses;
-  std::size_t conditional_indent = std::string_view::npos;  // indentation of the innermost open condition or loop
+  std::size_t conditional_indent =
+      std::string_view::npos;  // indentation of the innermost open condition or loop
   const auto span = [&](std::size_t begin, std::size_t end) {
     return Span{source, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
   };
   for (const LogicalLine& line : lines) {
     const std::string_view statement = text.substr(line.begin, line.end - line.begin);
-    if (line.indent <= conditional_indent && conditional_indent != std::string_view::npos) conditional_indent = std::string_view::npos;
-    if (starts_with_word(statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "with", "match", "case"})) {
+    if (line.indent <= conditional_indent && conditional_indent != std::string_view::npos)
+      conditional_indent = std::string_view::npos;
+    if (starts_with_word(statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "with",
+                                     "match", "case"})) {
       if (conditional_indent == std::string_view::npos) conditional_indent = line.indent;
       continue;
     }
@@ -380,8 +435,10 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
     while (at < statement.size() && (statement[at] == ' ' || statement[at] == '\t')) ++at;
     const bool subscript = at < statement.size() && statement[at] == '[';
     const std::size_t equal = statement.find('=', at);
-    const bool plain = at < statement.size() && statement[at] == '=' && (at + 1 >= statement.size() || statement[at + 1] != '=');
-    const bool augmented = !plain && at + 1 < statement.size() && std::string_view("+-*/%|&^").find(statement[at]) != std::string_view::npos &&
+    const bool plain = at < statement.size() && statement[at] == '=' &&
+                       (at + 1 >= statement.size() || statement[at + 1] != '=');
+    const bool augmented = !plain && at + 1 < statement.size() &&
+                           std::string_view("+-*/%|&^").find(statement[at]) != std::string_view::npos &&
                            equal != std::string_view::npos && equal <= at + 2;
     if (!plain && !augmented && !(subscript && equal != std::string_view::npos)) continue;
     if (parts.size() == 1) {
@@ -428,7 +485,8 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
     if (recipe.variable.empty() || count > uses[recipe.variable]) recipe.variable = variable;
   }
   for (Assignment& assignment : assignments) {
-    if (assignment.variable == recipe.variable) recipe.assignments.push_back(std::move(assignment.assignment));
+    if (assignment.variable == recipe.variable)
+      recipe.assignments.push_back(std::move(assignment.assignment));
   }
   if (const auto call = calls.find(recipe.variable); call != calls.end()) recipe.base = call->second;
   return recipe;

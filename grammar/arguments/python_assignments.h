@@ -1,5 +1,6 @@
-// Python recipes as straight-line code: `cfg.section.key = literal`. Each assignment gets its place; one whose value is no literal, or
-// that stands in a condition, loop or helper, is listed as unknown, never guessed. Other statements are passed over.
+// Python recipes as straight-line code: `cfg.section.key = literal`. Each assignment gets its place; one
+// whose value is no literal, or that stands in a condition, loop or helper, is listed as unknown, never
+// guessed. Other statements are passed over.
 #pragma once
 
 #include <optional>
@@ -20,13 +21,14 @@ struct PythonAssignment {
 };
 
 struct PythonRecipe {
-  std::string variable;           ///< "cfg"; the name that most assignments use
+  std::string variable;  ///< "cfg"; the name that most assignments use
   std::vector<PythonAssignment> assignments;
   std::vector<Comment> comments;
-  Span base;                      ///< the call that makes the variable, if any: its values are unknown
+  Span base;  ///< the call that makes the variable, if any: its values are unknown
 };
 
 /// Nothing (with a problem) for texts whose strings or brackets do not close.
-std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources, SyntaxProblem& problem);
+std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
+                                                SyntaxProblem& problem);
 
 }  // namespace capstan

@@ -334,8 +334,13 @@ std::string_view call_name(std::string_view text) {
 }  // namespace
 std::optional<Override> parse_override(SourceId source, const SourceMap& sources, OverrideMode mode,
                                        SyntaxProblem& problem) {
-  std::string_view text = sources[source].bytes();
-  const char* const begin = text.data();
+  return parse_override(Span{source, 0, static_cast<std::uint32_t>(sources[source].bytes().size())}, sources, mode, problem);
+}
+
+std::optional<Override> parse_override(Span whole, const SourceMap& sources, OverrideMode mode, SyntaxProblem& problem) {
+  const SourceId source = whole.source;
+  std::string_view text = sources.text(whole);
+  const char* const begin = sources[source].bytes().data();
   Reading reading{source, begin, std::nullopt};
   const auto refuse = [&](std::string message, Span where) -> std::optional<Override> {
     problem = {std::move(message), where, {}};

@@ -25,7 +25,9 @@ struct Stop {
   SyntaxProblem problem;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -44,7 +46,8 @@ Value typed_plain(std::string_view text) {
   const auto whole = [&](std::string_view digits, int radix) -> std::optional<std::int64_t> {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, radix);
-    if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() || digits.front() == '-') {
+    if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() ||
+        digits.front() == '-') {
       return std::nullopt;
     }
     return value;
@@ -61,10 +64,12 @@ Value typed_plain(std::string_view text) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc() && end == digits.data() + digits.size()) return Value(value);
   }
-  const bool number_like = !rest.empty() && (is_digit(rest.front()) || (rest.front() == '.' && rest.size() > 1 && is_digit(rest[1]))) &&
-                           std::all_of(rest.begin(), rest.end(), [](char c) {
-                             return is_digit(c) || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-';
-                           });
+  const bool number_like =
+      !rest.empty() &&
+      (is_digit(rest.front()) || (rest.front() == '.' && rest.size() > 1 && is_digit(rest[1]))) &&
+      std::all_of(rest.begin(), rest.end(), [](char c) {
+        return is_digit(c) || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-';
+      });
   if (number_like) {
     double value = 0;
     const std::string padded = rest.front() == '.' ? "0" + std::string(rest) : std::string(rest);
@@ -97,13 +102,16 @@ class TreeBuilder : public YAML::EventHandler {
     if (frames_.size() + depth(found->second) > kMaxDepth) stop(too_deep(), word(mark));
     add(found->second, YAML::NullAnchor);
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     SyntaxNode node;
     node.span = scalar_span(mark, value);
-    if (tag == "?") node.scalar = typed_plain(value);
-    else if (tag == "!" || tag == "tag:yaml.org,2002:str") node.scalar = Value(value);
-    else if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" || tag == "tag:yaml.org,2002:bool" ||
-             tag == "tag:yaml.org,2002:null") {
+    if (tag == "?")
+      node.scalar = typed_plain(value);
+    else if (tag == "!" || tag == "tag:yaml.org,2002:str")
+      node.scalar = Value(value);
+    else if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" ||
+             tag == "tag:yaml.org,2002:bool" || tag == "tag:yaml.org,2002:null") {
       node.scalar = typed_plain(value);
     } else {
       node.kind = SyntaxNode::Kind::unsupported;
@@ -111,11 +119,13 @@ class TreeBuilder : public YAML::EventHandler {
     }
     add(std::move(node), anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(SyntaxNode::Kind::list, mark, anchor);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(SyntaxNode::Kind::table, mark, anchor);
   }
   void OnMapEnd() override { close(); }
@@ -140,17 +150,21 @@ class TreeBuilder : public YAML::EventHandler {
     std::map<std::string, bool, std::less<>> keys;
   };
 
-  [[noreturn]] static void stop(std::string message, Span where) { throw Stop{{std::move(message), where, {}}}; }
+  [[noreturn]] static void stop(std::string message, Span where) {
+    throw Stop{{std::move(message), where, {}}};
+  }
   static std::string too_deep() { return fmt::format("nesting is deeper than {} levels", kMaxDepth); }
 
   Span at(const YAML::Mark& mark) const {
-    const auto begin = static_cast<std::uint32_t>(std::min<std::size_t>(static_cast<std::size_t>(std::max(mark.pos, 0)) + bom_, text_.size()));
+    const auto begin = static_cast<std::uint32_t>(
+        std::min<std::size_t>(static_cast<std::size_t>(std::max(mark.pos, 0)) + bom_, text_.size()));
     return {source_, begin, std::min(begin + 1, static_cast<std::uint32_t>(text_.size()))};
   }
   /// From the place to the next blank.
   Span word(const YAML::Mark& mark) const {
     Span span = at(mark);
-    span.end = static_cast<std::uint32_t>(std::min(text_.find_first_of(" \t\r\n,]}", span.begin), text_.size()));
+    span.end =
+        static_cast<std::uint32_t>(std::min(text_.find_first_of(" \t\r\n,]}", span.begin), text_.size()));
     return span;
   }
   Span scalar_span(const YAML::Mark& mark, const std::string& value) const {
@@ -166,9 +180,12 @@ class TreeBuilder : public YAML::EventHandler {
     if (begin < text_.size() && (text_[begin] == '"' || text_[begin] == '\'')) {
       const char quote = text_[begin];
       for (end = begin + 1; end < text_.size(); ++end) {
-        if (quote == '"' && text_[end] == '\\') ++end;
-        else if (text_[end] == quote && quote == '\'' && end + 1 < text_.size() && text_[end + 1] == '\'') ++end;
-        else if (text_[end] == quote) break;
+        if (quote == '"' && text_[end] == '\\')
+          ++end;
+        else if (text_[end] == quote && quote == '\'' && end + 1 < text_.size() && text_[end + 1] == '\'')
+          ++end;
+        else if (text_[end] == quote)
+          break;
       }
       end = std::min(end + 1, text_.size());
     } else if (text_.substr(begin).starts_with(value)) {
@@ -187,7 +204,8 @@ class TreeBuilder : public YAML::EventHandler {
     return node.kind == SyntaxNode::Kind::scalar ? 0 : deepest + 1;
   }
   void count(const SyntaxNode& node) {
-    if (++nodes_ > kMaxNodes) stop(fmt::format("the text expands to more than {} values", kMaxNodes), node.span);
+    if (++nodes_ > kMaxNodes)
+      stop(fmt::format("the text expands to more than {} values", kMaxNodes), node.span);
     for (const SyntaxNode& item : node.items) count(item);
     for (const SyntaxEntry& entry : node.entries) count(entry.value);
   }
@@ -207,7 +225,8 @@ class TreeBuilder : public YAML::EventHandler {
     // The collection ends where its last part ends, or at its closing bracket.
     Span& span = frame.node.span;
     for (const SyntaxNode& item : frame.node.items) span.end = std::max(span.end, item.span.end);
-    for (const SyntaxEntry& entry : frame.node.entries) span.end = std::max(span.end, std::max(entry.value.span.end, entry.key_span.end));
+    for (const SyntaxEntry& entry : frame.node.entries)
+      span.end = std::max(span.end, std::max(entry.value.span.end, entry.key_span.end));
     if (span.begin < text_.size() && (text_[span.begin] == '[' || text_[span.begin] == '{')) {
       const char closing = text_[span.begin] == '[' ? ']' : '}';
       const std::size_t found = text_.find(closing, std::max(span.end - 1, span.begin + 1));
@@ -222,7 +241,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void add(SyntaxNode node, YAML::anchor_t anchor) {
-    if (++nodes_ > kMaxNodes) stop(fmt::format("the text expands to more than {} values", kMaxNodes), node.span);
+    if (++nodes_ > kMaxNodes)
+      stop(fmt::format("the text expands to more than {} values", kMaxNodes), node.span);
     if (anchor != YAML::NullAnchor) anchors_[anchor] = node;
     if (frames_.empty()) {
       root_ = std::move(node);
@@ -235,8 +255,9 @@ class TreeBuilder : public YAML::EventHandler {
     }
     if (!frame.has_key) {
       if (node.kind != SyntaxNode::Kind::scalar) stop("a key must be a scalar", node.span);
-      frame.key = node.scalar.kind() == Value::Kind::string ? node.scalar.string()
-                                                            : std::string(text_.substr(node.span.begin, node.span.end - node.span.begin));
+      frame.key = node.scalar.kind() == Value::Kind::string
+                      ? node.scalar.string()
+                      : std::string(text_.substr(node.span.begin, node.span.end - node.span.begin));
       frame.key_span = node.span;
       frame.has_key = true;
       if (frame.key != "<<" && !frame.keys.emplace(frame.key, false).second) {
@@ -270,8 +291,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::optional<SyntaxNode> root_;
 };
 
-/// A NUL byte ends yaml-cpp's input silently; a tab in the indentation confuses its messages. `anywhere`: a tab behind blanks counts
-/// too (legal inside block scalars, so only once the parser has failed).
+/// A NUL byte ends yaml-cpp's input silently; a tab in the indentation confuses its messages. `anywhere`: a
+/// tab behind blanks counts too (legal inside block scalars, so only once the parser has failed).
 std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view text, bool anywhere) {
   const auto at = [&](std::size_t place) {
     return Span{source, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place + 1)};
@@ -311,13 +332,18 @@ std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, 
     problem = stop.problem;
     return std::nullopt;
   } catch (const YAML::Exception& error) {
-    if (auto bad = find_bad_text(source, text.substr(0, text.find('\n', static_cast<std::size_t>(std::max(error.mark.pos, 0)))), true)) {
+    if (auto bad = find_bad_text(
+            source, text.substr(0, text.find('\n', static_cast<std::size_t>(std::max(error.mark.pos, 0)))),
+            true)) {
       problem = std::move(*bad);
       return std::nullopt;
     }
-    const std::size_t offset = std::min<std::size_t>(static_cast<std::size_t>(std::max(error.mark.pos, 0)), text.size());
+    const std::size_t offset =
+        std::min<std::size_t>(static_cast<std::size_t>(std::max(error.mark.pos, 0)), text.size());
     const auto begin = static_cast<std::uint32_t>(offset);
-    problem = {error.msg, {source, begin, static_cast<std::uint32_t>(std::min<std::size_t>(offset + 1, text.size()))}, {}};
+    problem = {error.msg,
+               {source, begin, static_cast<std::uint32_t>(std::min<std::size_t>(offset + 1, text.size()))},
+               {}};
     return std::nullopt;
   }
   return builder.take();

@@ -1,6 +1,7 @@
-// YAML text -> SyntaxNode, through yaml-cpp's events (the only folder that includes it). Places are exact. Anchors and aliases are
-// copied out, `<<` merges follow YAML 1.1; duplicate keys, several documents, keys that are no scalars, and nesting or alias
-// expansion beyond bounds are problems. Plain scalars are typed by the YAML 1.2 core schema; quoted ones are strings.
+// YAML text -> SyntaxNode, through yaml-cpp's events (the only folder that includes it). Places are exact.
+// Anchors and aliases are copied out, `<<` merges follow YAML 1.1; duplicate keys, several documents, keys
+// that are no scalars, and nesting or alias expansion beyond bounds are problems. Plain scalars are typed by
+// the YAML 1.2 core schema; quoted ones are strings.
 #pragma once
 
 #include <optional>

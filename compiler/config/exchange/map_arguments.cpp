@@ -1,0 +1,270 @@
+// Megatron-LM arguments -> layers, by rules/flags.toml.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "compiler/config/exchange/flag_table.h"
+#include "compiler/config/exchange/layer_builder.h"
+#include "compiler/config/exchange/readers.h"
+
+namespace capstan {
+namespace {
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t value = 0;
+  std::string digits(text.starts_with('+') ? text.substr(1) : text);
+  digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());  // Python's int() takes them
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> to_float(std::string_view text) {
+  double value = 0;
+  std::string digits(text.starts_with('+') ? text.substr(1) : text);
+  if (digits.starts_with('.')) digits.insert(0, "0");
+  if (digits.starts_with("-.")) digits.insert(1, "0");
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
+  return value;
+}
+
+/// A word as the argument's type reads it; nothing if it cannot.
+std::optional<Value> typed(FlagValue kind, const std::string& text) {
+  switch (kind) {
+    case FlagValue::integer:
+      if (const auto value = to_integer(text)) return Value(*value);
+      return std::nullopt;
+    case FlagValue::floating:
+      if (const auto value = to_float(text)) return Value(*value);
+      return std::nullopt;
+    case FlagValue::boolean:
+      if (text == "true" || text == "True" || text == "1") return Value(true);
+      if (text == "false" || text == "False" || text == "0") return Value(false);
+      return std::nullopt;
+    case FlagValue::any:
+      if (const auto value = to_integer(text)) return Value(*value);
+      if (const auto value = to_float(text)) return Value(*value);
+      return Value(text);
+    case FlagValue::string:
+    case FlagValue::none:
+      return Value(text);
+  }
+  return std::nullopt;
+}
+
+const char* wanted(FlagValue kind) {
+  switch (kind) {
+    case FlagValue::integer:
+      return "an integer";
+    case FlagValue::floating:
+      return "a number";
+    case FlagValue::boolean:
+      return "`true` or `false`";
+    default:
+      return "a value";
+  }
+}
+
+class Mapper {
+ public:
+  Mapper(const ArgumentList& list, const ReadContext& context)
+      : list_(list),
+        context_(context),
+        given_(OriginKind::file, context.file),
+        implied_(OriginKind::imported, context.file) {}
+
+  std::vector<Layer> run() {
+    for (const Argument& argument : list_.arguments) take(argument);
+    for (const Argument& argument : list_.launcher) take_launcher(argument);
+    for (const EnvironmentVariable& variable : list_.variables) {
+      given_.set("env." + variable.name, variable.name_span, Value(variable.value), variable.value_span);
+    }
+    add_virtual_stages();
+    add_implied();
+    std::vector<Layer> layers;
+    layers.push_back(implied_.take());
+    layers.push_back(given_.take());
+    return layers;
+  }
+
+ private:
+  void take(const Argument& argument) {
+    ++context_.record.total;
+    const Flag* flag = builtin_flag_table().find(argument.flag);
+    if (flag == nullptr) {
+      report_unknown(context_, argument.flag,
+                     fmt::format("`{}` is no argument that any known release has", argument.flag),
+                     argument.flag_span);
+      return;
+    }
+    present_.insert(flag->name);
+    if (!flag->irrelevant.empty()) {
+      context_.record.irrelevant.push_back({flag->name, flag->irrelevant, argument.flag_span});
+      return;
+    }
+    ++context_.record.mapped;
+    Span whole = argument.flag_span;
+    if (!argument.values.empty() && argument.values.back().span.source == whole.source &&
+        argument.values.back().span.end > whole.end && argument.values.front().span.begin >= whole.end) {
+      whole.end = argument.values.back().span.end;
+    }
+    if (flag->takes == FlagValue::none) {
+      if (!argument.values.empty()) {
+        context_.sink.problem("EX002",
+                              fmt::format("`{}` is a switch and takes no value, found `{}`", flag->name,
+                                          argument.values.front().text),
+                              argument.values.front().span);
+        return;
+      }
+      for (const auto& [key, value] : chosen(flag->sets))
+        given_.set(key, argument.flag_span, value, argument.flag_span);
+      return;
+    }
+    if (argument.values.empty()) {
+      // `nargs="*"` lists may be empty; everything else needs a value.
+      if (!flag->is_list) {
+        context_.sink.problem("EX003",
+                              fmt::format("`{}` needs {} behind it", flag->name, wanted(flag->takes)),
+                              argument.flag_span);
+        return;
+      }
+    }
+    if (!flag->is_list && argument.values.size() > 1) {
+      context_.sink.problem(
+          "EX002",
+          fmt::format("`{}` takes one value, found another one: `{}`", flag->name, argument.values[1].text),
+          argument.values[1].span);
+      return;
+    }
+    for (const ArgumentValue& value : argument.values) {
+      if (value.literal) continue;
+      report_not_literal(context_, flag->name, fmt::format("`{}` needs a shell to be known", value.text),
+                         value.span);
+      for (const std::string& key : chosen(flag->keys))
+        given_.set_unknown(key, argument.flag_span, value.span);
+      return;
+    }
+    SyntaxNode node;
+    if (!read_value(*flag, argument, node)) return;
+    for (const std::string& key : chosen(flag->keys)) given_.set(key, argument.flag_span, node);
+  }
+
+  bool read_value(const Flag& flag, const Argument& argument, SyntaxNode& node) {
+    std::vector<SyntaxNode> items;
+    for (const ArgumentValue& value : argument.values) {
+      const auto converted = typed(flag.takes, value.text);
+      if (!converted) {
+        context_.sink.problem(
+            "EX002", fmt::format("`{}` takes {}, not `{}`", flag.name, wanted(flag.takes), value.text),
+            value.span);
+        return false;
+      }
+      SyntaxNode item;
+      item.scalar = *converted;
+      item.span = value.span;
+      items.push_back(std::move(item));
+    }
+    if (!flag.is_list || (flag.single && items.size() == 1)) {
+      node = std::move(items.front());
+      return true;
+    }
+    node.kind = SyntaxNode::Kind::list;
+    node.span = argument.flag_span;
+    if (!items.empty()) {
+      node.span = items.front().span;
+      if (items.back().span.source == node.span.source && items.back().span.end > node.span.end)
+        node.span.end = items.back().span.end;
+    }
+    node.items = std::move(items);
+    return true;
+  }
+
+  /// Of several keys those that the stack has; the first if it has none, so that the release gap is reported.
+  std::vector<std::string> chosen(const std::vector<std::string>& keys) const {
+    std::vector<std::string> out;
+    for (const std::string& key : keys) {
+      if (knows(context_.view, key)) out.push_back(key);
+    }
+    if (out.empty()) out.push_back(keys.front());
+    return out;
+  }
+  std::vector<std::pair<std::string, Value>> chosen(
+      const std::vector<std::pair<std::string, Value>>& sets) const {
+    std::vector<std::pair<std::string, Value>> out;
+    for (const auto& entry : sets) {
+      if (knows(context_.view, entry.first)) out.push_back(entry);
+    }
+    if (out.empty() && !sets.empty()) out.push_back(sets.front());
+    return out;
+  }
+
+  /// torchrun tells the shape of the cluster.
+  void take_launcher(const Argument& argument) {
+    std::string name = argument.flag;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const bool processes = name == "--nproc-per-node", nodes = name == "--nnodes";
+    if ((!processes && !nodes) || argument.values.size() != 1) return;
+    const auto count = to_integer(argument.values[0].text);
+    if (!argument.values[0].literal || !count) return;
+    given_.set(processes ? "cluster.gpus_per_node" : "cluster.nodes", argument.flag_span, Value(*count),
+               argument.values[0].span);
+  }
+
+  const ArgumentValue* value_of(std::string_view flag) const {
+    const ArgumentValue* found = nullptr;
+    for (const Argument& argument : list_.arguments) {
+      if (argument.flag == flag && argument.values.size() == 1 && argument.values[0].literal)
+        found = &argument.values[0];
+    }
+    return found;
+  }
+
+  /// `--num-layers-per-virtual-pipeline-stage n`: layers / pipeline ranks / n virtual stages (validate_args).
+  void add_virtual_stages() {
+    const ArgumentValue* per_stage = value_of("--num-layers-per-virtual-pipeline-stage");
+    if (per_stage == nullptr || given_.has("model.virtual_pipeline_model_parallel_size")) return;
+    const auto number = [&](std::string_view flag, std::int64_t absent) -> std::optional<std::int64_t> {
+      const ArgumentValue* value = value_of(flag);
+      return value == nullptr ? std::optional(absent) : to_integer(value->text);
+    };
+    const auto size = to_integer(per_stage->text);
+    const auto layers = number("--num-layers", 0), ranks = number("--pipeline-model-parallel-size", 1);
+    if (!size || !layers || !ranks || *size <= 0 || *ranks <= 0 || *layers <= 0 || *layers % *ranks != 0)
+      return;
+    const std::int64_t per_rank = *layers / *ranks;
+    if (per_rank % *size != 0) return;
+    implied_.set("model.virtual_pipeline_model_parallel_size", per_stage->span, Value(per_rank / *size),
+                 per_stage->span);
+  }
+
+  void add_implied() {
+    const auto is_present = [&](const std::string& flag) { return present_.contains(flag); };
+    for (const ImpliedSetting& implied : builtin_flag_table().implied) {
+      if (!std::all_of(implied.when.begin(), implied.when.end(), is_present)) continue;
+      if (std::any_of(implied.unless.begin(), implied.unless.end(), is_present)) continue;
+      for (const auto& [key, value] : implied.sets) {
+        if (!knows(context_.view, key) || given_.has(key)) continue;
+        implied_.set(key, Span{}, value, Span{});
+      }
+    }
+    implied_.set("target.frontend", Span{}, Value("megatron-lm"), Span{});
+  }
+
+  const ArgumentList& list_;
+  const ReadContext& context_;
+  LayerBuilder given_, implied_;
+  std::set<std::string> present_;
+};
+
+}  // namespace
+
+std::vector<Layer> map_arguments(const ArgumentList& list, const ReadContext& context) {
+  return Mapper(list, context).run();
+}
+
+}  // namespace capstan

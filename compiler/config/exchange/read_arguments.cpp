@@ -1,0 +1,134 @@
+// Argument lists, shell and batch scripts; functional-test YAML.
+#include <fmt/format.h>
+
+#include "compiler/config/exchange/layer_builder.h"
+#include "compiler/config/exchange/readers.h"
+#include "grammar/arguments/megatron_arguments.h"
+#include "grammar/environment/sbatch.h"
+#include "grammar/yaml/yaml_document.h"
+
+namespace capstan {
+namespace {
+
+/// Text of a YAML scalar as the launcher passes it on.
+std::string argument_text(const SyntaxNode& node, const SourceMap& sources) {
+  if (node.scalar.kind() == Value::Kind::string) return node.scalar.string();
+  // Numbers and booleans as written: 1e-4 must not become 0.0001 on its way.
+  const std::string_view written = sources.text(node.span);
+  return written.empty() ? to_text(node.scalar) : std::string(written);
+}
+
+/// `${X}`: filled in by the test launcher.
+bool has_placeholder(std::string_view text) {
+  return text.find("${") != std::string_view::npos || text.find("$(") != std::string_view::npos;
+}
+
+/// Words of `a b c` with their places (when the text stands in the source as it is).
+void add_words(const std::string& text, Span span, std::vector<ArgumentValue>& out) {
+  const bool exact = span.end - span.begin == text.size();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find_first_not_of(" ,\t", at), text.size());
+    const std::size_t end = std::min(text.find_first_of(" ,\t", begin), text.size());
+    if (end > begin) {
+      Span place = span;
+      if (exact) {
+        place.begin = span.begin + static_cast<std::uint32_t>(begin);
+        place.end = span.begin + static_cast<std::uint32_t>(end);
+      }
+      out.push_back({text.substr(begin, end - begin), place, true});
+    }
+    at = end;
+  }
+}
+
+/// One entry of MODEL_ARGS by the launcher's rules: `true` is the bare argument, `[a b]` several values, ""
+/// none.
+Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources) {
+  Argument argument{entry.key, entry.key_span, {}};
+  const SyntaxNode& node = entry.value;
+  if (node.kind == SyntaxNode::Kind::list) {
+    for (const SyntaxNode& item : node.items)
+      add_words(argument_text(item, sources), item.span, argument.values);
+    return argument;
+  }
+  if (node.kind != SyntaxNode::Kind::scalar || node.scalar == Value(true) || node.scalar.is_none())
+    return argument;
+  const std::string text = argument_text(node, sources);
+  if (text == "true" || text.empty()) return argument;
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
+    add_words(text.substr(1, text.size() - 2), node.span, argument.values);
+    return argument;
+  }
+  argument.values.push_back({text, node.span, true});
+  return argument;
+}
+
+}  // namespace
+
+std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context) {
+  std::vector<SyntaxProblem> problems;
+  const auto list = parse_megatron_arguments(context.file, context.sources, problems);
+  for (const SyntaxProblem& problem : problems) context.sink.problem("SY008", problem.message, problem.where);
+  if (!list) return std::nullopt;
+  context.record.comments = list->comments;
+  std::vector<Layer> layers = map_arguments(*list, context);
+  if (is_sbatch(context.sources[context.file].bytes())) {
+    std::vector<SyntaxProblem> repeated;  // of the shell text: reported above
+    const SbatchScript batch = parse_sbatch(context.file, context.sources, repeated);
+    LayerBuilder cluster(OriginKind::file, context.file);
+    if (batch.nodes)
+      cluster.set("cluster.nodes", batch.nodes->key, Value(batch.nodes->count), batch.nodes->value);
+    const auto& gpus = batch.gpus_per_node;
+    if (gpus) cluster.set("cluster.gpus_per_node", gpus->key, Value(gpus->count), gpus->value);
+    layers.insert(layers.begin() + 1, cluster.take());  // what torchrun says wins
+  }
+  return layers;
+}
+
+std::optional<std::vector<Layer>> read_functional_test(const ReadContext& context) {
+  SyntaxProblem problem;
+  const auto tree = parse_yaml(context.file, context.sources, problem);
+  if (!tree) {
+    context.sink.problem("SY007", problem.message, problem.where);
+    return std::nullopt;
+  }
+  ArgumentList list;
+  const SyntaxNode* arguments = find(*tree, "MODEL_ARGS");
+  if (arguments == nullptr || arguments->kind != SyntaxNode::Kind::table) {
+    context.sink.problem("EX005", "a functional test has a mapping `MODEL_ARGS`",
+                         arguments != nullptr ? arguments->span : Span{context.file, 0, 0});
+    return std::nullopt;
+  }
+  for (const SyntaxEntry& entry : arguments->entries) {
+    if (entry.value.kind == SyntaxNode::Kind::table) {
+      context.sink.problem("EX002",
+                           fmt::format("the value of `{}` is a mapping; an argument takes words", entry.key),
+                           entry.value.span);
+      continue;
+    }
+    list.arguments.push_back(to_argument(entry, context.sources));
+    for (ArgumentValue& value : list.arguments.back().values) {
+      // Paths and names may hold placeholders; numbers and choices may not.
+      if (has_placeholder(value.text) && value.text.find('/') == std::string::npos &&
+          value.text.starts_with("${") && value.text.find("PATH") == std::string::npos) {
+        value.literal = false;
+      }
+    }
+  }
+  if (const SyntaxNode* variables = find(*tree, "ENV_VARS");
+      variables != nullptr && variables->kind == SyntaxNode::Kind::table) {
+    for (const SyntaxEntry& entry : variables->entries) {
+      if (entry.value.kind != SyntaxNode::Kind::scalar) continue;
+      list.variables.push_back(
+          {entry.key, entry.key_span, argument_text(entry.value, context.sources), entry.value.span});
+    }
+  }
+  for (const SyntaxEntry& entry : tree->entries) {
+    if (entry.key == "MODEL_ARGS" || entry.key == "ENV_VARS") continue;
+    context.record.irrelevant.push_back(
+        {entry.key, "how the test is run, or arguments of its further runs", entry.key_span});
+  }
+  return map_arguments(list, context);
+}
+
+}  // namespace capstan

@@ -1,0 +1,179 @@
+// Megatron Bridge run_config.yaml: sections of the config container, objects as `_target_` entries.
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+#include "compiler/config/exchange/layer_builder.h"
+#include "compiler/config/exchange/readers.h"
+#include "grammar/yaml/yaml_document.h"
+
+namespace capstan {
+namespace {
+
+/// Members of enums that run configs hold by number (megatron/core/transformer/enums.py, releases 0.16 to
+/// 0.19).
+const std::map<std::string, std::map<std::int64_t, std::string>>& enum_members() {
+  static const std::map<std::string, std::map<std::int64_t, std::string>> members = {
+      {"AttnBackend", {{1, "flash"}, {2, "fused"}, {3, "unfused"}, {4, "local"}, {5, "auto"}}},
+      {"CudaGraphModule",
+       {{1, "attn"}, {2, "mlp"}, {3, "moe"}, {4, "moe_router"}, {5, "moe_preprocess"}, {6, "mamba"}}},
+      {"CudaGraphScope",
+       {{1, "full_iteration"},
+        {2, "attn"},
+        {3, "mlp"},
+        {4, "moe"},
+        {5, "moe_router"},
+        {6, "moe_preprocess"},
+        {7, "mamba"},
+        {8, "full_iteration_inference"}}},
+      {"InferenceCudaGraphScope", {{1, "none"}, {2, "layer"}, {3, "block"}}}};
+  return members;
+}
+
+std::string last_part(const std::string& dotted) {
+  return dotted.substr(dotted.rfind('.') + 1);
+}
+
+/// An object entry as a plain value: dtypes, functions and enum members by name; nothing for other objects.
+std::optional<Value> plain_object(const SyntaxNode& node) {
+  const SyntaxNode* target = find(node, "_target_");
+  if (target == nullptr || target->scalar.kind() != Value::Kind::string) return std::nullopt;
+  const std::string& name = target->scalar.string();
+  if (name == "torch.bfloat16") return Value("bf16");
+  if (name == "torch.float16" || name == "torch.half") return Value("fp16");
+  if (name == "torch.float32" || name == "torch.float") return Value("fp32");
+  if (name.starts_with("torch.nn.functional.")) return Value("F." + last_part(name));
+  const auto members = enum_members().find(last_part(name));
+  const SyntaxNode* arguments = find(node, "_args_");
+  if (members != enum_members().end() && arguments != nullptr && arguments->items.size() == 1) {
+    const Value& member = arguments->items.front().scalar;
+    if (member.kind() == Value::Kind::string) return member;
+    if (member.kind() == Value::Kind::integer) {
+      if (const auto found = members->second.find(member.integer()); found != members->second.end())
+        return Value(found->second);
+    }
+    return std::nullopt;
+  }
+  const SyntaxNode* call = find(node, "_call_");
+  if (call != nullptr && call->scalar == Value(false))
+    return Value(last_part(name));  // a function or class by its name
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  explicit Reader(const ReadContext& context) : context_(context), builder_(OriginKind::file, context.file) {}
+
+  std::vector<Layer> run(const SyntaxNode& tree) {
+    for (const SyntaxEntry& section : tree.entries) {
+      if (section.key == "_target_") continue;
+      if (section.value.kind != SyntaxNode::Kind::table) {
+        if (section.value.kind == SyntaxNode::Kind::scalar && section.value.scalar.is_none())
+          continue;  // an absent section
+        ++context_.record.total;
+        if (section.key == "mixed_precision" && section.value.scalar.kind() == Value::Kind::string) {
+          ++context_.record.mapped;
+          builder_.set("mixed_precision.recipe", section.key_span, section.value);
+        } else {
+          report_unknown(context_, section.key, fmt::format("`{}` is no section of the config", section.key),
+                         section.key_span);
+        }
+        continue;
+      }
+      if (section.key == "env_vars") {
+        for (const SyntaxEntry& entry : section.value.entries) set_variable(entry);
+        continue;
+      }
+      const bool native = section.key == "target" || section.key == "cluster" || section.key == "execute" ||
+                          section.key == "env";
+      if (!native && !context_.view.has_section(section.key)) {
+        report_unknown(context_, section.key,
+                       fmt::format("`{}` is no section that {} has", section.key, context_.view.stack().name),
+                       section.key_span);
+        continue;
+      }
+      for (const SyntaxEntry& entry : section.value.entries) set(section.key, entry);
+    }
+    LayerBuilder frontend(OriginKind::imported, context_.file);
+    frontend.set("target.frontend", Span{}, Value("bridge"), Span{});
+    std::vector<Layer> layers;
+    layers.push_back(frontend.take());
+    layers.push_back(builder_.take());
+    return layers;
+  }
+
+ private:
+  void set_variable(const SyntaxEntry& entry) {
+    ++context_.record.total;
+    ++context_.record.mapped;
+    const Value& value = entry.value.scalar;
+    builder_.set("env." + entry.key, entry.key_span,
+                 value.kind() == Value::Kind::string ? value : Value(to_text(value)), entry.value.span);
+  }
+
+  void set(const std::string& section, const SyntaxEntry& entry) {
+    const std::string path = section + "." + entry.key;
+    if (entry.key == "_target_") {
+      context_.record.irrelevant.push_back({path, "the class of the section", entry.key_span});
+      return;
+    }
+    ++context_.record.total;
+    if (section == "env") return set_variable(entry), static_cast<void>(--context_.record.total);
+    if (!knows(context_.view, path)) {
+      report_unknown(context_, path,
+                     fmt::format("`{}` is no key that {} has", path, context_.view.stack().name),
+                     entry.key_span);
+      return;
+    }
+    ++context_.record.mapped;
+    SyntaxNode value = entry.value;
+    if (!simplify(value)) {
+      report_not_literal(context_, path, "it is an object that only Python can build", entry.value.span);
+      builder_.set_unknown(path, entry.key_span, entry.value.span);
+      return;
+    }
+    builder_.set(path, entry.key_span, std::move(value));
+  }
+
+  /// Replaces object entries by plain values; false if one has none.
+  static bool simplify(SyntaxNode& node) {
+    if (node.kind == SyntaxNode::Kind::table && find(node, "_target_") != nullptr) {
+      const auto plain = plain_object(node);
+      if (!plain) return false;
+      SyntaxNode scalar;
+      scalar.scalar = *plain;
+      scalar.span = node.span;
+      node = std::move(scalar);
+      return true;
+    }
+    for (SyntaxNode& item : node.items) {
+      if (!simplify(item)) return false;
+    }
+    for (SyntaxEntry& entry : node.entries) {
+      if (!simplify(entry.value)) return false;
+    }
+    return node.kind != SyntaxNode::Kind::unsupported;
+  }
+
+  const ReadContext& context_;
+  LayerBuilder builder_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Layer>> read_bridge_yaml(const ReadContext& context) {
+  SyntaxProblem problem;
+  const auto tree = parse_yaml(context.file, context.sources, problem);
+  if (!tree) {
+    context.sink.problem("SY007", problem.message, problem.where);
+    return std::nullopt;
+  }
+  if (tree->kind != SyntaxNode::Kind::table) {
+    context.sink.problem("EX005", "a config is a mapping of sections", tree->span);
+    return std::nullopt;
+  }
+  return Reader(context).run(*tree);
+}
+
+}  // namespace capstan

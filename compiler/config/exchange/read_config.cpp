@@ -1,0 +1,64 @@
+#include "compiler/config/exchange/read_config.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "compiler/config/exchange/readers.h"
+
+namespace capstan {
+
+const char* frontend_of_format(ConfigFormat format) {
+  switch (format) {
+    case ConfigFormat::megatron_args:
+    case ConfigFormat::functional_test:
+      return "megatron-lm";
+    case ConfigFormat::bridge_yaml:
+    case ConfigFormat::python:
+    case ConfigFormat::hydra:
+      return "bridge";
+    case ConfigFormat::toml:
+    case ConfigFormat::hf_config:
+      return "";
+  }
+  return "";
+}
+
+void report_unknown(const ReadContext& context, std::string name, std::string message, Span place) {
+  context.sink.problem("EX001", std::move(message), place);
+  context.record.unknown.push_back({std::move(name), "unknown", place});
+}
+
+void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place) {
+  context.sink.problem("EX004", fmt::format("the value of `{}` is not known here: {}", name, why), place);
+  context.record.not_literal.push_back({std::move(name), std::move(why), place});
+}
+
+bool knows(const SchemaView& view, std::string_view path) {
+  return section_of(path) == kEnvironmentSection || view.find(path).spec != nullptr;
+}
+
+std::optional<std::vector<Layer>> read_config(SourceId file, ConfigFormat format, const SchemaView& view,
+                                              SourceMap& sources, const FileReader& reader, Sink& sink,
+                                              ReadRecord& record) {
+  const ReadContext context{file, view, sources, sink, record};
+  switch (format) {
+    case ConfigFormat::toml:
+      return load_layers(file, sources, reader, sink);
+    case ConfigFormat::megatron_args:
+      return read_megatron_args(context);
+    case ConfigFormat::functional_test:
+      return read_functional_test(context);
+    case ConfigFormat::bridge_yaml:
+      return read_bridge_yaml(context);
+    case ConfigFormat::python:
+      return read_python(context);
+    case ConfigFormat::hydra:
+      return read_hydra(context);
+    case ConfigFormat::hf_config:
+      return read_hf_config(context);
+  }
+  return std::nullopt;
+}
+
+}  // namespace capstan

@@ -1,0 +1,131 @@
+// Python recipes (straight-line assignments) and lines of Hydra overrides.
+#include <fmt/format.h>
+
+#include "compiler/config/exchange/layer_builder.h"
+#include "compiler/config/exchange/readers.h"
+#include "grammar/arguments/python_assignments.h"
+#include "grammar/override/override_parser.h"
+
+namespace capstan {
+namespace {
+
+std::string joined(const std::vector<std::string>& path) {
+  std::string out;
+  for (const std::string& part : path) out += (out.empty() ? "" : ".") + part;
+  return out;
+}
+
+/// "section.key" of a longer path; the key that the schema knows.
+std::string key_of(const std::vector<std::string>& path) {
+  return path.size() < 2 ? path.front() : path[0] + "." + path[1];
+}
+
+std::vector<Layer> with_frontend(LayerBuilder& builder, SourceId file, const char* frontend) {
+  LayerBuilder imported(OriginKind::imported, file);
+  imported.set("target.frontend", Span{}, Value(frontend), Span{});
+  std::vector<Layer> layers;
+  layers.push_back(imported.take());
+  layers.push_back(builder.take());
+  return layers;
+}
+
+}  // namespace
+
+std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
+  SyntaxProblem problem;
+  const auto recipe = parse_python_recipe(context.file, context.sources, problem);
+  if (!recipe) {
+    context.sink.problem("SY009", problem.message, problem.where);
+    return std::nullopt;
+  }
+  context.record.comments = recipe->comments;
+  if (recipe->assignments.empty()) {
+    context.sink.problem("EX005", "no assignment `cfg.section.key = value` is found",
+                         Span{context.file, 0, 0});
+    return std::nullopt;
+  }
+  LayerBuilder builder(OriginKind::file, context.file);
+  if (recipe->base.exists()) {
+    context.sink.problem("EX006",
+                         fmt::format("what `{}` sets is not known here; only the assignments below are read",
+                                     context.sources.text(recipe->base)),
+                         recipe->base);
+  }
+  for (const PythonAssignment& assignment : recipe->assignments) {
+    ++context.record.total;
+    std::string path = joined(assignment.path);
+    if (path == "mixed_precision") path = "mixed_precision.recipe";
+    if (assignment.path.front() == "env_vars" && assignment.path.size() == 1 &&
+        assignment.value.kind == SyntaxNode::Kind::table) {
+      for (const SyntaxEntry& entry : assignment.value.entries) {
+        const Value& value = entry.value.scalar;
+        builder.set("env." + entry.key, entry.key_span,
+                    value.kind() == Value::Kind::string ? value : Value(to_text(value)), entry.value.span);
+      }
+      ++context.record.mapped;
+      continue;
+    }
+    const std::string key = path == "mixed_precision.recipe" ? path : key_of(assignment.path);
+    if (!knows(context.view, key)) {
+      report_unknown(context, path, fmt::format("`{}` is no key that {} has", key, context.view.stack().name),
+                     assignment.key_span);
+      continue;
+    }
+    ++context.record.mapped;
+    if (assignment.value.kind == SyntaxNode::Kind::unsupported) {
+      report_not_literal(context, path, assignment.value.what, assignment.value.span);
+      builder.set_unknown(path, assignment.key_span, assignment.value.span);
+      continue;
+    }
+    builder.set(path, assignment.key_span, assignment.value);
+  }
+  return with_frontend(builder, context.file, "bridge");
+}
+
+std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
+  const std::string_view text = context.sources[context.file].bytes();
+  LayerBuilder builder(OriginKind::file, context.file);
+  std::vector<Layer> removals;
+  bool good = true;
+  std::uint32_t line = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t first = text.find_first_not_of(" \t\r", begin);
+    if (first < end && text[first] == '#') {
+      context.record.comments.push_back(
+          {Span{context.file, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end)}, line,
+           true});
+    } else if (first < end) {
+      ++context.record.total;
+      SyntaxProblem problem;
+      const Span place{context.file, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end)};
+      const auto override = parse_override(place, context.sources, OverrideMode::single, problem);
+      if (!override) {
+        context.sink.problem("SY005", problem.message, problem.where);
+        good = false;
+      } else if (override->kind == Override::Kind::remove) {
+        ++context.record.mapped;
+        Layer layer;
+        layer.source = context.file;
+        layer.removed = override->path;
+        layer.removed_span = override->key_span;
+        removals.push_back(std::move(layer));
+      } else if (!knows(context.view, key_of(override->path))) {
+        report_unknown(
+            context, joined(override->path),
+            fmt::format("`{}` is no key that {} has", key_of(override->path), context.view.stack().name),
+            override->key_span);
+      } else {
+        ++context.record.mapped;
+        builder.set(joined(override->path), override->key_span, override->value);
+      }
+    }
+    begin = end + 1;
+  }
+  if (!good) return std::nullopt;
+  std::vector<Layer> layers = with_frontend(builder, context.file, "bridge");
+  layers.insert(layers.end(), removals.begin(), removals.end());
+  return layers;
+}
+
+}  // namespace capstan

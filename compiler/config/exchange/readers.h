@@ -1,0 +1,35 @@
+// One function per format; read_config() calls them.
+#pragma once
+
+#include "compiler/config/exchange/read_config.h"
+#include "grammar/arguments/argument_list.h"
+#include "grammar/source/syntax_tree.h"
+
+namespace capstan {
+
+struct ReadContext {
+  SourceId file;
+  const SchemaView& view;
+  const SourceMap& sources;
+  Sink& sink;
+  ReadRecord& record;
+};
+
+/// Maps arguments by the flag table and adds what Megatron-LM implies. Two layers: implied, then given.
+std::vector<Layer> map_arguments(const ArgumentList& list, const ReadContext& context);
+
+std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context);
+std::optional<std::vector<Layer>> read_functional_test(const ReadContext& context);
+std::optional<std::vector<Layer>> read_bridge_yaml(const ReadContext& context);
+std::optional<std::vector<Layer>> read_python(const ReadContext& context);
+std::optional<std::vector<Layer>> read_hydra(const ReadContext& context);
+std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context);
+
+/// Reports EX001 and records it.
+void report_unknown(const ReadContext& context, std::string name, std::string message, Span place);
+/// Reports EX004 and records it.
+void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place);
+/// True if the stack has the key (any name in `env` counts).
+bool knows(const SchemaView& view, std::string_view path);
+
+}  // namespace capstan
