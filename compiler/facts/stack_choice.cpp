@@ -122,10 +122,14 @@ class Chooser {
       const auto stated = std::find_if(versions_.begin(), versions_.end(), [&](const StatedVersion& other) {
         return other.component == component;
       });
-      if (stated == versions_.end())
-        versions_.push_back({component, *version, setting.origin.value});
-      else if (!minimum)
-        *stated = {component, *version, setting.origin.value};
+      const std::string& text = setting.value.string();
+      const bool release_line = std::count(text.begin(), text.end(), '.') < 2;
+      const StatedVersion entry{component, *version, setting.origin.value, release_line};
+      if (stated == versions_.end()) {
+        versions_.push_back(entry);
+      } else if (!minimum) {
+        *stated = entry;
+      }
     }
     return ok;
   }

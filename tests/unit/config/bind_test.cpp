@@ -1,0 +1,127 @@
+#include "compiler/config/bind.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/config/conform.h"
+#include "compiler/config/release_gap.h"
+#include "tests/unit/config/config_from_text.h"
+
+namespace capstan {
+namespace {
+
+using test::compose_text;
+using test::Composed;
+
+/// Binds against a release of the embedded schema.
+void bind_text(Composed& result, const std::string& text, const char* stack = "bridge-0.4",
+               const std::vector<std::string>& overrides = {}) {
+  compose_text(result, text, overrides);
+  if (!result.config) return;
+  const SchemaView view(builtin_schema(), *builtin_schema().find_stack(stack));
+  bind(*result.config, view, result.sink);
+}
+
+TEST(Bind, ConvertsAsTheFrameworkDoes) {
+  Composed result;
+  bind_text(result, "[model]\nlayernorm_epsilon = 1\nparams_dtype = \"torch.bfloat16\"\n");
+  EXPECT_EQ(result.messages(), "");
+  EXPECT_EQ(result.config->find("model.layernorm_epsilon")->value, Value(1.0));
+  EXPECT_EQ(result.config->find("model.params_dtype")->value, Value("bf16"));
+}
+
+TEST(Bind, NoneCanBeWrittenWhereItCanMeanNothingElse) {
+  Composed result;
+  bind_text(result, "[model]\nvirtual_pipeline_model_parallel_size = \"none\"\ncuda_graph_impl = \"none\"\n",
+            "bridge-0.4", {"model.recompute_num_layers=null"});
+  EXPECT_EQ(result.messages(), "");
+  EXPECT_TRUE(result.config->find("model.virtual_pipeline_model_parallel_size")->value.is_none());
+  EXPECT_EQ(result.config->find("model.cuda_graph_impl")->value, Value("none"));  // a legal word of that key
+  EXPECT_TRUE(result.config->find("model.recompute_num_layers")->value.is_none());
+}
+
+TEST(Bind, ListsBrokenAndOpenKeys) {
+  Composed result;
+  bind_text(result, "[model]\nnum_layers = \"x\"\nhidden_size = \"?\"\nnope = 1\n[wat]\na = 1\n");
+  EXPECT_EQ(result.config->open, std::vector<std::string>{"model.hidden_size"});
+  EXPECT_EQ(result.config->broken, (std::vector<std::string>{"model.nope", "model.num_layers", "wat.a"}));
+}
+
+TEST(Bind, OneDiagnosticForAnUnknownSection) {
+  Composed result;
+  bind_text(result, "[wat]\na = 1\nb = 2\nc = 3\n[empty]\n");
+  EXPECT_EQ(result.messages(), "TY001 unknown section `empty`\nTY001 unknown section `wat`\n");
+}
+
+TEST(Bind, ASectionMustBeATable) {
+  Composed result;
+  bind_text(result, "model = 3\n");
+  EXPECT_EQ(result.messages(), "TY004 section `model` must be a table\n");
+}
+
+TEST(Bind, SaysWhenASectionCame) {
+  // Megatron Bridge 0.4 split [validation] from [train].
+  Composed result;
+  bind_text(result, "[validation]\neval_iters = 1\n", "bridge-0.3");
+  ASSERT_EQ(result.sink.diagnostics().size(), 1u) << result.messages();
+  EXPECT_EQ(result.sink.diagnostics().front().code, "TY003");
+  EXPECT_NE(result.messages().find(
+                "section `validation` does not exist before megatron-bridge 0.4.0; bridge-0.3 has 0.3.1"),
+            std::string::npos)
+      << result.messages();
+}
+
+TEST(Bind, ComponentsMayBeWrittenWithUnderscores) {
+  Composed result;
+  bind_text(result, "[target]\ntransformer_engine = \"2.10\"\ntransformer-engine = \"2.10\"\nnccl = 2\n");
+  EXPECT_EQ(result.messages(),
+            "TY004 `target.nccl` is the integer `2`; needs a version such as \"2.10\" or none\n");
+}
+
+TEST(Bind, CutsLongValuesInsideNoCharacter) {
+  Composed result;
+  std::string umlauts;
+  for (int i = 0; i < 100; ++i) umlauts += "ä";
+  bind_text(result, "[model]\nnum_layers = \"" + umlauts + "\"\n");
+  const std::string message = result.messages();
+  EXPECT_LT(message.size(), 200u);
+  EXPECT_NE(message.find("ä..."), std::string::npos) << message;
+}
+
+TEST(Conform, AnIntegerThatNoDoubleHoldsStaysExact) {
+  KeySpec spec;
+  spec.type = *parse_type("float");
+  Value value(std::int64_t{9007199254740993});
+  EXPECT_FALSE(conform(value, spec));
+  EXPECT_EQ(value, Value(std::int64_t{9007199254740993}));
+}
+
+TEST(Conform, KnowsListElements) {
+  KeySpec spec;
+  spec.type = *parse_type("list<float>");
+  Value value(Value::List{Value(1), Value(0.5)});
+  EXPECT_FALSE(conform(value, spec));
+  EXPECT_EQ(value, Value(Value::List{Value(1.0), Value(0.5)}));
+  Value wrong(Value::List{Value(1), Value("x")});
+  const auto misfit = conform(wrong, spec);
+  ASSERT_TRUE(misfit);
+  EXPECT_TRUE(misfit->wrong_type);
+  EXPECT_EQ(misfit->item, 1u);
+}
+
+TEST(ReleaseGap, NamesTheComponentAndTheRelease) {
+  Stack stack;
+  stack.name = "s";
+  stack.components = {{"megatron-core", *parse_version("0.17.1")}};
+  KeyRange range;
+  range.component = "megatron-core";
+  range.since = parse_version("0.18");
+  EXPECT_EQ(release_gap({range}, stack), "does not exist before megatron-core 0.18.0; s has 0.17.1");
+  range.since.reset();
+  range.until = parse_version("0.16");
+  EXPECT_EQ(release_gap({range}, stack), "was removed in megatron-core 0.16.0; s has 0.17.1");
+  range.component = "megatron-lm";
+  EXPECT_EQ(release_gap({range}, stack), "belongs to megatron-lm, which s does not use");
+}
+
+}  // namespace
+}  // namespace capstan
