@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/driver/compile_config.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/plan/dot.h"
 #include "compiler/plan/json.h"
+#include "compiler/plan/passes.h"
 #include "compiler/plan/print.h"
 #include "grammar/source/replace_file.h"
 
@@ -21,17 +23,22 @@ struct CompileOptions {
   std::string file;
   std::string output;  ///< empty or "-": standard output
   std::string format = "json";
+  std::string after;  ///< pass to stop after; empty: all
   ConfigOptions config;
 };
 
 std::string render(const plan::Plan& plan, const std::string& format) {
-  if (format == "text") return plan::print_text(plan);
+  if (format == "text") return plan::print_text(plan, {.buffers = true, .offsets = plan.memory.arena > 0});
   if (format == "dot") return plan::print_dot(plan);
   return plan::write_json(plan);
 }
 
 int compile(const CompileOptions& options) {
-  const CompiledConfig compiled = compile_config(options.file, options.config);
+  if (!options.after.empty() && options.format == "json") {
+    throw UsageError(
+        "`--after` shows an unfinished plan, which nobody can run: it goes with the formats text and dot");
+  }
+  const CompiledConfig compiled = compile_config(options.file, options.config, options.after);
   const int exit_code = report_compilation(compiled);
   if (!compiled.plan) return exit_code;
   const std::string text = render(*compiled.plan, options.format);
@@ -41,6 +48,7 @@ int compile(const CompileOptions& options) {
   } else if (const auto failure = replace_file(options.output, text)) {
     throw UsageError(fmt::format("cannot write `{}`: {}", options.output, *failure));
   }
+  if (!options.after.empty()) return exit_code;
   // Whoever reads the plan from standard output reads nothing else there.
   std::fputs(summarize_plan(*compiled.plan, options.file, compiled.stack).c_str(),
              to_standard_output ? stderr : stdout);
@@ -60,6 +68,11 @@ void add_compile_command(CLI::App& program, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--format", options->format, "json (what capstan-run reads), text, or dot")
       ->check(CLI::IsMember({"json", "text", "dot"}));
+  std::vector<std::string> steps = {"lowering"};
+  for (const plan::Pass& pass : plan::passes()) steps.push_back(pass.name);
+  command
+      ->add_option("--after", options->after, "stop after a pass and print the unfinished plan (text, dot)")
+      ->check(CLI::IsMember(steps));
   add_config_options(*command, options->config);
   command->callback([options, &exit_code] { exit_code = compile(*options); });
 }

@@ -66,7 +66,8 @@ std::size_t suppress(std::vector<Diagnostic>& findings, const Config& config, Wo
 
 }  // namespace
 
-CompiledConfig compile_config(const std::string& file, const ConfigOptions& given) {
+CompiledConfig compile_config(const std::string& file, const ConfigOptions& given,
+                              const std::string& last_pass) {
   ConfigOptions options = given;
   SelectionOptions selection_options;
   add_project(file, options, selection_options);
@@ -103,7 +104,7 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     const std::string name = file == "-" ? "<stdin>" : std::filesystem::path(file).filename().string();
     compiled.plan = plan::compile({prepared->config, *prepared->schema, &evaluation.final_facts, name,
                                    "capstan " CAPSTAN_VERSION, &workspace.sources()},
-                                  sink);
+                                  sink, last_pass);
     std::vector<Diagnostic> more = sink.take();
     compiled.findings.insert(compiled.findings.end(), std::make_move_iterator(more.begin()),
                              std::make_move_iterator(more.end()));
@@ -132,8 +133,9 @@ std::string summarize_plan(const plan::Plan& plan, const std::string& file, cons
       std::count_if(plan.segments.begin(), plan.segments.end(),
                     [](const plan::Segment& segment) { return segment.mode == plan::SegmentMode::graph; }));
   const plan::MemorySummary& memory = plan.memory;
-  std::string text = fmt::format("{} for {}: {} ops in {} segments, {} captured\n", file, stack,
-                                 plan.ops.size(), plan.segments.size(), captured);
+  std::string text =
+      fmt::format("{} for {}: {} ops in {} segments, {} captured\n", file == "-" ? "<stdin>" : file, stack,
+                  plan.ops.size(), plan.segments.size(), captured);
   text += fmt::format(
       "planned peak memory {}: parameters {}, masters {}, gradients {}, optimizer {}, activations {}\n",
       plan::print_bytes(memory.arena), plan::print_bytes(memory.parameters),

@@ -22,8 +22,9 @@ struct CompiledConfig {
   std::size_t suppressed = 0;
 };
 
-/// `file` may be "-" for standard input.
-CompiledConfig compile_config(const std::string& file, const ConfigOptions& options);
+/// `file` may be "-" for standard input. `last_pass`: see plan::compile.
+CompiledConfig compile_config(const std::string& file, const ConfigOptions& options,
+                              const std::string& last_pass = {});
 
 /// Writes the findings to standard error; gives kExitFindings when there is no plan, else kExitClean.
 int report_compilation(const CompiledConfig& compiled);

@@ -6,11 +6,11 @@
 
 namespace capstan::plan {
 
-std::optional<Plan> compile(const BindRequest& request, Sink& sink) {
+std::optional<Plan> compile(const BindRequest& request, Sink& sink, std::string_view last) {
   const std::optional<ModelSpec> spec = bind_model(request, sink);
   if (!spec) return std::nullopt;
   Plan plan = lower(*spec);
-  const PassResult result = run_passes(plan, *spec);
+  const PassResult result = run_passes(plan, *spec, last);
   EffectiveConfig config(request.config, request.schema, request.final_facts, request.sources, sink);
   for (const Refusal& refusal : result.refusals)
     config.problem("PL004", refusal.key, refusal.message, refusal.help);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "compiler/plan/bind_model.h"
 #include "compiler/plan/plan.h"
@@ -10,6 +11,7 @@ namespace capstan::plan {
 
 /// Nothing when an error was reported: what the runtime cannot do (PL001), missing or unusable values (PL002,
 /// PL003), a capture that cannot be honoured (PL004), a fault of the compiler (PL005).
-std::optional<Plan> compile(const BindRequest& request, Sink& sink);
+/// `last`: the pass to stop after ("lowering" before any), for looking at unfinished plans; empty: all.
+std::optional<Plan> compile(const BindRequest& request, Sink& sink, std::string_view last = {});
 
 }  // namespace capstan::plan

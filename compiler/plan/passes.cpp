@@ -18,7 +18,7 @@ PassResult run_passes(Plan& plan, const ModelSpec& spec, std::string_view last) 
     if (!problem.empty()) result.fault = std::string("after ") + step + ": " + problem;
     return !problem.empty();
   };
-  if (find_fault("lowering", {})) return result;
+  if (find_fault("lowering", {}) || last == "lowering") return result;
   for (const Pass& pass : passes()) {
     pass.run(plan, spec, result.refusals);
     if (!result.refusals.empty() || find_fault(pass.name, pass.decided)) return result;

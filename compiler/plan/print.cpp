@@ -54,8 +54,8 @@ std::string print_op(const Plan& plan, const Op& op) {
 std::string print_segment(const Segment& segment) {
   std::string text = fmt::format("segment {} {}", segment.id, segment_mode_name(segment.mode));
   if (!segment.scope.empty()) text += " " + segment.scope;
-  if (segment.layer >= 0) text += fmt::format(" layer {}", segment.layer);
   text += std::string(" ") + phase_name(segment.phase);
+  if (segment.layer >= 0) text += fmt::format(" of layer {}", segment.layer);
   if (segment.whole_iteration) text += " whole iteration";
   if (!segment.reason.empty()) text += ": " + segment.reason;
   return text + "\n";

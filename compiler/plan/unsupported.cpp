@@ -27,7 +27,7 @@ constexpr std::array kLimits = {
     Limit{"model.expert_tensor_parallel_size", kOne, "expert parallelism"},
     Limit{"model.virtual_pipeline_model_parallel_size", kOne, "pipeline parallelism"},
     Limit{"model.sequence_parallel", kOff, "sequence parallelism"},
-    Limit{"cluster.world_size", kOne, "several processes yet; a plan is for one GPU"},
+    Limit{"cluster.world_size", kOne, "training over several GPUs yet"},
     Limit{"model.num_moe_experts", kOff, "mixture-of-experts layers"},
     Limit{"model.num_experts", kOff, "mixture-of-experts layers"},
     Limit{"model.multi_latent_attention", kOff, "multi-latent attention"},
@@ -181,14 +181,14 @@ void refuse_unsupported(EffectiveConfig& config) {
     const bool fits =
         is_off(value) || (limit.only == Limit::Only::one && value.is_number() && value.number() == 1);
     if (fits) continue;
+    const std::optional<Value> standard = config.default_of(limit.path);
+    const bool usable = standard && (is_off(*standard) || *standard == Value(1));
+    const Value wanted = usable ? *standard : limit.only == Limit::Only::one ? Value(1) : Value(false);
     config.problem(
         "PL001", limit.path,
         fmt::format("`{} = {}`: Capstan's runtime has no {}", limit.path, to_text(value), limit.subject),
         fmt::format("for a run by Capstan, give `--set {}={}`", limit.path,
-                    limit.only == Limit::Only::one         ? "1"
-                    : value.kind() == Value::Kind::boolean ? "false"
-                    : value.is_number()                    ? "0"
-                                                           : "none"));
+                    wanted.is_none() ? "null" : to_text(wanted)));
   }
 }
 
