@@ -18,6 +18,11 @@
 namespace capstan::runtime {
 namespace {
 
+/// Without the sign that a NaN may have.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point began) {
@@ -49,8 +54,9 @@ Status make_checks(const plan::Plan& plan, const StepScalars& scalars) {
     const bool of_loss = check.kind == "nonfinite_loss";
     if ((scalars.nonfinite & (of_loss ? 1 : 2)) == 0 || !check.fatal) continue;
     const std::string what =
-        of_loss ? fmt::format("the loss of step {} is {}", scalars.step, scalars.loss)
-                : fmt::format("the gradient norm of step {} is {}", scalars.step, scalars.grad_norm);
+        of_loss
+            ? fmt::format("the loss of step {} is {}", scalars.step, number_text(scalars.loss))
+            : fmt::format("the gradient norm of step {} is {}", scalars.step, number_text(scalars.grad_norm));
     return run_problem(of_loss ? "RN030" : "RN031", what + fmt::format(", and `{}` asks to stop", check.key),
                        {{"step", scalars.step}, {"key", check.key}},
                        "the step changed no parameter; look at the data and the learning rate before it, "

@@ -1,0 +1,417 @@
+// capstan-run as a program: real plans from the compiler's lowering, trained on the host, stopped, resumed,
+// damaged.
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "compiler/plan/json.h"
+#include "compiler/plan/lower/lower.h"
+#include "compiler/plan/passes.h"
+#include "tests/support/model_specs.h"
+#include "tests/unit/runtime/process.h"
+
+namespace capstan::runtime::testing {
+namespace {
+
+using nlohmann::json;
+
+class CapstanRun : public ::testing::Test {
+ protected:
+  Folder folder;
+
+  std::string plan_file(const plan::ModelSpec& spec, const std::string& name = "plan.json") {
+    plan::Plan plan = plan::lower(spec);
+    const plan::PassResult passed = plan::run_passes(plan, spec);
+    EXPECT_TRUE(passed.ok()) << passed.fault;
+    write_whole(folder.file(name), plan::write_json(plan));
+    return folder.file(name);
+  }
+  ProcessResult run(std::vector<std::string> arguments, std::uint64_t largest_file = 0) {
+    arguments.insert(arguments.begin(), CAPSTAN_BIN_DIR "/capstan-run");
+    ProcessWish wish;
+    wish.arguments = std::move(arguments);
+    wish.largest_file = largest_file;
+    return run_process(wish);
+  }
+  /// Trains to `directory` and demands success.
+  void train(const std::string& plan, const std::string& directory, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {plan,      "--output",  folder.file(directory),
+                                          "--quiet", "--threads", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult result = run(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  /// Loss and gradient norm of each step, as text: equal text is equal bits.
+  std::vector<std::string> curve(const std::string& directory) {
+    std::vector<std::string> values;
+    std::ifstream file(folder.file(directory) + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const json entry = json::parse(line);
+      values.push_back(entry["step"].dump() + " " + entry["loss"].dump() + " " + entry["grad_norm"].dump() +
+                       " " + entry["lr"].dump());
+    }
+    return values;
+  }
+  std::vector<std::string> modes(const std::string& directory) {
+    std::vector<std::string> values;
+    std::ifstream file(folder.file(directory) + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) values.push_back(json::parse(line)["mode"]);
+    return values;
+  }
+  json report(const std::string& directory) {
+    return json::parse(read_whole(folder.file(directory) + "/report.json"));
+  }
+  std::string checkpoint(const std::string& directory, int step) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/checkpoints/step-%08d.safetensors", step);
+    return folder.file(directory) + name;
+  }
+
+  static std::size_t header_bytes(const std::string& file) {
+    std::size_t length = 0;
+    for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file.at(i));
+    return length;
+  }
+  static plan::ModelSpec llama(std::int64_t steps) {
+    plan::ModelSpec spec = plan::small_llama();
+    spec.schedule.train_steps = steps;
+    spec.optimizer.decay_steps = static_cast<double>(steps);
+    spec.optimizer.max_lr = 1e-2;
+    return spec;
+  }
+};
+
+TEST_F(CapstanRun, ReplayComputesTheBitsOfEagerExecutionWithDropout) {
+  plan::ModelSpec spec = llama(60);
+  ASSERT_GT(spec.hidden_dropout, 0);
+  ASSERT_GT(spec.attention_dropout, 0);
+  train(plan_file(spec), "eager");
+  train(plan_file(plan::with_scopes(spec, {"attn"})), "attn");
+  train(plan_file(plan::with_scopes(spec, {"attn", "mlp"})), "layer");
+  train(plan_file(plan::with_full_iteration(spec, false)), "iteration");
+  train(plan_file(plan::with_full_iteration(spec, true)), "with_optimizer");
+  const auto reference = curve("eager");
+  ASSERT_EQ(reference.size(), 60u);
+  EXPECT_NE(reference[10], reference[11]);
+  for (const char* directory : {"attn", "layer", "iteration", "with_optimizer"}) {
+    EXPECT_EQ(curve(directory), reference) << directory;
+    const auto how = modes(directory);
+    EXPECT_EQ(std::count(how.begin(), how.end(), "replay"), 56) << directory;  // 3 warm-up, 1 capture
+    // The end state, tensor for tensor; the metadata names another plan.
+    const std::string one = read_whole(checkpoint("eager", 60)),
+                      other = read_whole(checkpoint(directory, 60));
+    const std::size_t tensors = 8 + header_bytes(one);
+    ASSERT_EQ(tensors, 8 + header_bytes(other));
+    ASSERT_EQ(one.size(), other.size());
+    EXPECT_TRUE(std::equal(one.begin() + static_cast<std::ptrdiff_t>(tensors), one.end(),
+                           other.begin() + static_cast<std::ptrdiff_t>(tensors)))
+        << directory;
+  }
+}
+
+TEST_F(CapstanRun, RecomputeChangesNoBit) {
+  plan::ModelSpec spec = llama(12);
+  train(plan_file(spec), "plain");
+  spec.recompute.granularity = plan::RecomputeSpec::Granularity::selective;
+  spec.recompute.modules = {"core_attn", "mlp"};
+  train(plan_file(spec), "selective");
+  spec.recompute.granularity = plan::RecomputeSpec::Granularity::full;
+  spec.recompute.modules.clear();
+  spec.recompute.num_layers = 1;
+  train(plan_file(spec), "full");
+  EXPECT_EQ(curve("selective"), curve("plain"));
+  EXPECT_EQ(curve("full"), curve("plain"));
+}
+
+TEST_F(CapstanRun, LearnsText) {
+  plan::ModelSpec spec = llama(120);
+  std::string text;
+  for (int i = 0; i < 600; ++i) text += "the cat sat on the mat. ";
+  write_whole(folder.file("text.txt"), text);
+  spec.data = {"text", folder.file("text.txt"), 3};
+  spec.dims.vocab = 256;
+  spec.dims.padded_vocab = 256;
+  spec.dims.micro_batch = 4;
+  train(plan_file(spec), "run");
+  const json found = report("run");
+  EXPECT_NEAR(found["loss"]["first"].get<double>(), std::log(256.0), 0.2);  // uniform before the first step
+  EXPECT_LT(found["loss"]["last"].get<double>(), 1.5);
+  EXPECT_EQ(found["status"], "finished");
+}
+
+TEST_F(CapstanRun, ResumesToTheBitsOfTheUninterruptedRun) {
+  for (const bool captured : {false, true}) {
+    plan::ModelSpec spec = plan::small_gpt();  // bf16 with masters
+    spec.hidden_dropout = 0.1;
+    spec.attention_dropout = 0.1;
+    spec.schedule.train_steps = 30;
+    spec.schedule.save_every = 11;
+    spec.optimizer.max_lr = 1e-2;
+    spec.optimizer.decay_steps = 30;
+    if (captured) spec = plan::with_full_iteration(spec, true);
+    const std::string plan = plan_file(spec), prefix = captured ? "c_" : "e_";
+    train(plan, prefix + "whole");
+    train(plan, prefix + "part", {"--steps", "14"});
+    train(plan, prefix + "rest", {"--resume", folder.file(prefix + "part")});
+    auto together = curve(prefix + "part");
+    const auto rest = curve(prefix + "rest");
+    ASSERT_EQ(rest.size(), 16u);
+    together.insert(together.end(), rest.begin(), rest.end());
+    EXPECT_EQ(together, curve(prefix + "whole"));
+    EXPECT_EQ(read_whole(checkpoint(prefix + "rest", 30)), read_whole(checkpoint(prefix + "whole", 30)));
+    EXPECT_EQ(report(prefix + "rest")["steps"]["resumed_from"], checkpoint(prefix + "part", 14));
+    // From an earlier checkpoint, into the same directory: the lines after it are made again.
+    train(plan, prefix + "part", {"--resume", checkpoint(prefix + "part", 11)});
+    EXPECT_EQ(curve(prefix + "part"), curve(prefix + "whole"));
+  }
+}
+
+TEST_F(CapstanRun, RefusesACheckpointOfAnotherPlanAndNamesTheDifference) {
+  plan::ModelSpec spec = llama(4);
+  train(plan_file(spec), "first");
+  const auto refusal = [&](const plan::ModelSpec& other) {
+    const ProcessResult result = run({plan_file(other, "other.json"), "--output", folder.file("second"),
+                                      "--resume", folder.file("first")});
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_FALSE(std::filesystem::exists(folder.file("second")));
+    return result.err;
+  };
+  plan::ModelSpec other = spec;
+  other.seed = 77;
+  EXPECT_NE(refusal(other).find("`seed` is 1234 in the checkpoint and 77 in the plan"), std::string::npos)
+      << refusal(other);
+  other = spec;
+  other.dims.hidden = 24;
+  EXPECT_NE(refusal(other).find("`dims.hidden` is 16 in the checkpoint and 24 in the plan"),
+            std::string::npos)
+      << refusal(other);
+  other = spec;
+  other.optimizer.max_lr = 0.5;
+  EXPECT_NE(refusal(other).find("`learning_rate.max_lr` is 0.01 in the checkpoint and 0.5 in the plan"),
+            std::string::npos)
+      << refusal(other);
+  other = spec;
+  other.hidden_dropout = 0.3;
+  EXPECT_NE(refusal(other).find("RN042"), std::string::npos) << refusal(other);
+  // Capture and saving change no bit, so they may differ.
+  other = plan::with_full_iteration(spec, true);
+  other.schedule.save_every = 2;
+  other.schedule.train_steps = 6;
+  train(plan_file(other, "other.json"), "third", {"--resume", folder.file("first")});
+  EXPECT_EQ(curve("third").size(), 2u);
+}
+
+TEST_F(CapstanRun, RefusesDamagedCheckpoints) {
+  const std::string plan = plan_file(llama(2));
+  train(plan, "run");
+  const std::string good = read_whole(checkpoint("run", 2));
+  const auto refusal = [&](const std::string& bytes) {
+    write_whole(folder.file("bad.safetensors"), bytes);
+    const ProcessResult result =
+        run({plan, "--output", folder.file("again"), "--resume", folder.file("bad.safetensors")});
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_NE(result.err.find("error[RN04"), std::string::npos) << result.err;
+    return result.err;
+  };
+  refusal("");
+  refusal("short");
+  refusal(good.substr(0, 100));
+  refusal(good.substr(0, good.size() - 1));
+  refusal(good + "x");
+  refusal(std::string(8, '\xff') + good.substr(8));
+  refusal("not a checkpoint, but long enough to have a header length in front");
+  const std::string missing =
+      run({plan, "--output", folder.file("again"), "--resume", folder.file("nothing")}).err;
+  EXPECT_NE(missing.find("error[RN041]"), std::string::npos) << missing;
+}
+
+TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
+  plan::ModelSpec spec = llama(20);
+  spec.check_loss = true;
+  spec.schedule.save_every = 5;
+  const ProcessResult result =
+      run({plan_file(spec), "--output", folder.file("run"), "--quiet", "--inject", "nan:7"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("error[RN030] the loss of step 8 is nan"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 5)));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("run", 8)));
+  const json found = report("run");
+  EXPECT_EQ(found["status"], "failed");
+  EXPECT_EQ(found["steps"]["done"], 8);
+  EXPECT_EQ(found["diagnostics"][0]["code"], "RN030");
+  // Without the check the run goes on; the optimizer changes nothing.
+  spec.check_loss = false;
+  const ProcessResult unchecked =
+      run({plan_file(spec), "--output", folder.file("on"), "--quiet", "--inject", "nan:18"});
+  EXPECT_EQ(unchecked.exit_code, 0) << unchecked.err;
+  EXPECT_EQ(report("on")["steps"]["nonfinite"], 2);
+}
+
+TEST_F(CapstanRun, VerifiesReplayAndNamesTheFirstOpThatDiffers) {
+  for (const bool whole : {false, true}) {
+    const plan::ModelSpec spec =
+        whole ? plan::with_full_iteration(llama(12), true) : plan::with_scopes(llama(12), {"attn", "mlp"});
+    const std::string plan = plan_file(spec), prefix = whole ? "w" : "s";
+    train(plan, prefix + "good", {"--verify-replay", "2"});
+    const json good = report(prefix + "good");
+    EXPECT_EQ(good["verification"]["checked"], 5);  // steps 4, 6, 8, 10, 12
+    EXPECT_TRUE(good["verification"]["first_difference"].is_null());
+    train(plan, prefix + "plain");
+    EXPECT_EQ(curve(prefix + "good"), curve(prefix + "plain"));
+    // A random counter that is off by one: what a host-side random state frozen into a graph does.
+    const ProcessResult bad = run({plan, "--output", folder.file(prefix + "bad"), "--quiet",
+                                   "--verify-replay", "2", "--inject", "flip:rng_counter"});
+    EXPECT_EQ(bad.exit_code, 5);
+    EXPECT_NE(bad.err.find("error[RN032]"), std::string::npos) << bad.err;
+    EXPECT_NE(bad.err.find("`dropout` (embedding, forward)"), std::string::npos) << bad.err;
+    EXPECT_EQ(report(prefix + "bad")["status"], "replay_differs");
+  }
+}
+
+TEST_F(CapstanRun, ComparesWithEager) {
+  const std::string plan = plan_file(plan::with_full_iteration(llama(12), true));
+  const ProcessResult result =
+      run({plan, "--output", folder.file("run"), "--compare", "eager", "--rounds", "4"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json card = report("run")["comparison"];
+  EXPECT_EQ(card["loss_match"], true);
+  EXPECT_EQ(card["loss_max_delta"], 0.0);
+  EXPECT_EQ(card["scope"], json::array({"full_iteration"}));
+  EXPECT_EQ(card["graphable_layers_per_stage"], json::array({2}));
+  EXPECT_EQ(card["eager_ms"]["count"], 4);
+  EXPECT_GT(card["graph_iteration_ms"].get<double>(), 0);
+  EXPECT_NE(result.out.find(card["verdict"].get<std::string>()), std::string::npos);
+  const ProcessResult nothing =
+      run({plan_file(llama(5)), "--output", folder.file("none"), "--compare", "eager"});
+  EXPECT_EQ(nothing.exit_code, 4);
+  EXPECT_NE(nothing.err.find("RN035"), std::string::npos);
+}
+
+TEST_F(CapstanRun, SavesAndStopsOnASignal) {
+  plan::ModelSpec spec = llama(1000000);
+  spec.optimizer.decay_steps = 100;
+  const std::string plan = plan_file(plan::with_full_iteration(spec, true));
+  ProcessWish wish;
+  wish.arguments = {CAPSTAN_BIN_DIR "/capstan-run", plan, "--output", folder.file("run"), "--quiet"};
+  wish.signal = SIGTERM;
+  wish.when_file = folder.file("run") + "/metrics.jsonl";
+  wish.when_lines = 10;
+  const ProcessResult result = run_process(wish);
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_LT(result.seconds_after_signal, 10);
+  const json found = report("run");
+  EXPECT_EQ(found["status"], "interrupted");
+  const int done = found["steps"]["done"];
+  EXPECT_GE(done, 10);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", done)));
+  train(plan, "rest", {"--resume", folder.file("run"), "--steps", std::to_string(done + 2)});
+  train(plan, "whole", {"--steps", std::to_string(done + 2)});
+  EXPECT_EQ(read_whole(checkpoint("rest", done + 2)), read_whole(checkpoint("whole", done + 2)));
+}
+
+TEST_F(CapstanRun, AFullDiskLeavesThePreviousCheckpoint) {
+  plan::ModelSpec spec = llama(6);
+  const std::string plan = plan_file(spec);
+  train(plan, "run", {"--steps", "3"});
+  const std::string before = read_whole(checkpoint("run", 3));
+  // Files may grow to half a checkpoint: metrics and report fit, the checkpoint does not.
+  const ProcessResult result = run(
+      {plan, "--output", folder.file("run"), "--resume", folder.file("run"), "--quiet"}, before.size() / 2);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("error[RN040]"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("File too large"), std::string::npos) << result.err;
+  EXPECT_EQ(read_whole(checkpoint("run", 3)), before);
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.file("run") + "/checkpoints"))
+    files += entry.is_regular_file();
+  EXPECT_EQ(files, 1u);  // no temporary is left
+  train(plan, "run", {"--resume", folder.file("run")});
+  EXPECT_EQ(curve("run").size(), 6u);
+}
+
+TEST_F(CapstanRun, RefusesBadPlansAndDataBeforeAnythingIsMade) {
+  const auto refusal = [&](const std::vector<std::string>& arguments, const char* code) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"--output", folder.file("none")});
+    const ProcessResult result = run(all);
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    EXPECT_NE(result.err.find(std::string("error[") + code + "]"), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '['), 1) << "one diagnostic: " << result.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("none")));
+  };
+  const std::string good = plan_file(llama(2)), text = read_whole(good);
+  write_whole(folder.file("cut.json"), text.substr(0, text.size() / 2));
+  write_whole(folder.file("edited.json"), std::string(text).replace(text.find("0.1"), 3, "0.2"));
+  write_whole(folder.file("version.json"),
+              std::string(text).replace(text.find("\"format_version\": 1"), 19, "\"format_version\": 9"));
+  write_whole(folder.file("binary.json"), std::string("\x7f"
+                                                      "ELF\0\0\xff",
+                                                      7));
+  refusal({folder.file("cut.json")}, "RN002");
+  refusal({folder.file("edited.json")}, "RN004");
+  refusal({folder.file("version.json")}, "RN003");
+  refusal({folder.file("binary.json")}, "RN002");
+  refusal({folder.file("missing.json")}, "RN001");
+  plan::ModelSpec spec = llama(2);
+  const auto with_data = [&](const std::string& kind, const std::string& path) {
+    spec.data = {kind, path, 1};
+    return plan_file(spec, "data.json");
+  };
+  refusal({with_data("text", folder.file("missing.txt"))}, "RN010");
+  refusal({with_data("text", folder.path())}, "RN010");
+  write_whole(folder.file("empty.txt"), "");
+  refusal({with_data("text", folder.file("empty.txt"))}, "RN011");
+  write_whole(folder.file("short.txt"), "\x01\x02\x03");
+  refusal({with_data("text", folder.file("short.txt"))}, "RN011");
+  write_whole(folder.file("letters.txt"), std::string(100, 'z'));  // the vocabulary has 31 tokens
+  refusal({with_data("text", folder.file("letters.txt"))}, "RN012");
+  refusal({with_data("none", "")}, "RN010");
+  refusal({with_data("megatron_indexed", folder.file("short.txt"))}, "RN010");
+  refusal({with_data("token_shards", folder.file("short.txt"))}, "RN010");
+}
+
+TEST_F(CapstanRun, KeepsEarlierRuns) {
+  const std::string plan = plan_file(llama(2));
+  train(plan, "run");
+  const ProcessResult again = run({plan, "--output", folder.file("run")});
+  EXPECT_EQ(again.exit_code, 4);
+  EXPECT_NE(again.err.find("error[RN050]"), std::string::npos) << again.err;
+  EXPECT_EQ(run({plan, "--output", folder.file("run"), "--overwrite", "--quiet"}).exit_code, 0);
+  EXPECT_EQ(curve("run").size(), 2u);
+  EXPECT_EQ(run({plan, "--output", "/proc/none"}).exit_code, 4);
+}
+
+TEST_F(CapstanRun, MeasuresThePlannedPeak) {
+  plan::ModelSpec spec = llama(5);
+  spec.dims = {2, 64, 4, 2, 16, 128, 200, 256, 64, 4, 2};
+  spec.rotary_dim = 16;
+  train(plan_file(plan::with_full_iteration(spec, true)), "run");
+  const json memory = report("run")["memory"];
+  EXPECT_GT(memory["planned_arena"].get<double>(), 1e6);
+  EXPECT_NEAR(memory["measured_over_planned"].get<double>(), 1.0, 0.05);
+}
+
+TEST_F(CapstanRun, RefusesWrongUse) {
+  const char* const wrong[][3] = {{"--steps", "x", ""},        {"--steps", "-1", ""},
+                                  {"--nonsense", "", ""},      {"--backend", "tpu", ""},
+                                  {"--compare", "graphs", ""}, {"--rounds", "5", ""},
+                                  {"--eager=yes", "", ""},     {"--inject", "fire", ""},
+                                  {"--output", "", ""},        {"--verify-replay", "0", ""}};
+  for (const auto& arguments : wrong) {
+    std::vector<std::string> all = {"plan.json", arguments[0]};
+    if (arguments[1][0] != '\0') all.push_back(arguments[1]);
+    const ProcessResult result = run(all);
+    EXPECT_EQ(result.exit_code, 2) << arguments[0];
+    EXPECT_NE(result.err.find("capstan-run: "), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(run({}).exit_code, 2);
+  EXPECT_EQ(run({"a.json", "b.json"}).exit_code, 2);
+  EXPECT_EQ(run({"a.json", "--eager", "--compare", "eager"}).exit_code, 2);
+  EXPECT_EQ(run({"--help"}).exit_code, 0);
+  EXPECT_NE(run({"--help"}).out.find("--verify-replay"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace capstan::runtime::testing
