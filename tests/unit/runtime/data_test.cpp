@@ -1,0 +1,191 @@
+#include "runtime/data/sampler.h"
+
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/runtime/process.h"
+
+namespace capstan::runtime::testing {
+namespace {
+
+std::string bytes_of(std::initializer_list<std::int64_t> values, int width) {
+  std::string bytes;
+  for (const std::int64_t value : values) {
+    for (int i = 0; i < width; ++i) bytes.push_back(static_cast<char>(value >> (8 * i)));
+  }
+  return bytes;
+}
+
+std::vector<std::int32_t> tokens_of(const TokenSource& source, std::uint64_t first, std::size_t count) {
+  std::vector<std::int32_t> tokens(count);
+  source.read(first, tokens);
+  return tokens;
+}
+
+using Tokens = std::vector<std::int32_t>;
+
+TEST(TextData, BytesAreTokens) {
+  const Folder folder;
+  write_whole(folder.file("t"), "ab\xff\n");
+  const auto source = open_text(folder.file("t"), 256);
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source.value()->count(), 4u);
+  EXPECT_EQ(tokens_of(*source.value(), 0, 4), (Tokens{97, 98, 255, 10}));
+  EXPECT_EQ(open_text(folder.file("t"), 200).error().code, "RN012");
+  EXPECT_EQ(open_text(folder.file("none"), 256).error().code, "RN010");
+  EXPECT_EQ(open_text("/dev/zero", 256).error().code, "RN010");
+}
+
+std::string shard(std::int64_t magic, std::int64_t version, std::int64_t count,
+                  std::initializer_list<std::int64_t> tokens, int width) {
+  return bytes_of({magic, version, count}, 4) + std::string(253 * 4, '\0') + bytes_of(tokens, width);
+}
+
+TEST(TokenShards, ReadsLlmCFilesOneAfterTheOther) {
+  const Folder folder;
+  write_whole(folder.file("train_000.bin"), shard(20240520, 1, 3, {1, 2, 65535}, 2));
+  write_whole(folder.file("train_001.bin"), shard(20240801, 7, 2, {70000, 5}, 4));
+  write_whole(folder.file("val_000.bin"), shard(20240520, 1, 1, {9}, 2));
+  for (const std::string& path : {folder.file("train_*.bin")}) {
+    const auto source = open_token_shards(path);
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    EXPECT_EQ(source.value()->count(), 5u);
+    EXPECT_EQ(tokens_of(*source.value(), 0, 5), (Tokens{1, 2, 65535, 70000, 5}));
+    EXPECT_EQ(tokens_of(*source.value(), 2, 2), (Tokens{65535, 70000}));
+  }
+  EXPECT_EQ(open_token_shards(folder.path()).value()->count(), 6u);
+  EXPECT_EQ(open_token_shards(folder.file("val_000.bin")).value()->count(), 1u);
+}
+
+TEST(TokenShards, RefusesBrokenHeaders) {
+  const Folder folder;
+  const auto code = [&](const std::string& bytes) {
+    write_whole(folder.file("x.bin"), bytes);
+    const auto source = open_token_shards(folder.file("x.bin"));
+    return source.ok() ? std::string("accepted") : source.error().code;
+  };
+  EXPECT_EQ(code(shard(20240520, 1, 2, {1, 2}, 2)), "accepted");
+  EXPECT_EQ(code(shard(20240520, 1, 3, {1, 2}, 2)), "RN010");
+  EXPECT_EQ(code(shard(20240520, 1, -1, {1, 2}, 2)), "RN010");
+  EXPECT_EQ(code(shard(20240520, 2, 2, {1, 2}, 2)), "RN010");
+  EXPECT_EQ(code(shard(7, 1, 2, {1, 2}, 2)), "RN010");
+  EXPECT_EQ(code(shard(20240520, 1, 0, {}, 2)), "RN011");
+  EXPECT_EQ(code("short"), "RN010");
+  EXPECT_EQ(open_token_shards(folder.file("nothing_*.bin")).error().code, "RN010");
+}
+
+std::string index(std::int64_t type, std::initializer_list<std::int64_t> lengths,
+                  std::initializer_list<std::int64_t> pointers, std::int64_t version = 1) {
+  const auto sequences = static_cast<std::int64_t>(lengths.size());
+  return std::string("MMIDIDX\0\0", 9) + bytes_of({version}, 8) + bytes_of({type}, 1) +
+         bytes_of({sequences, 2}, 8) + bytes_of(lengths, 4) + bytes_of(pointers, 8) +
+         bytes_of({0, sequences}, 8);
+}
+
+TEST(MegatronIndexed, JoinsItsSequencesInOrder) {
+  const Folder folder;
+  write_whole(folder.file("d.bin"), bytes_of({10, 11, 12, 13, 14, 15}, 2));
+  write_whole(folder.file("d.idx"), index(8, {2, 0, 3}, {0, 4, 4}));
+  auto source = open_megatron_indexed(folder.file("d"));
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  EXPECT_EQ(source.value()->count(), 5u);
+  EXPECT_EQ(tokens_of(*source.value(), 0, 5), (Tokens{10, 11, 12, 13, 14}));
+  EXPECT_EQ(tokens_of(*source.value(), 2, 3), (Tokens{12, 13, 14}));
+  write_whole(folder.file("d.idx"), index(8, {2, 2}, {8, 0}));  // sequences stand in any order
+  EXPECT_EQ(tokens_of(*open_megatron_indexed(folder.file("d")).value(), 0, 4), (Tokens{14, 15, 10, 11}));
+  write_whole(folder.file("d.idx"), index(4, {3}, {0}));
+  EXPECT_EQ(tokens_of(*open_megatron_indexed(folder.file("d")).value(), 0, 1), (Tokens{10 | 11 << 16}));
+}
+
+TEST(MegatronIndexed, RefusesBrokenIndexes) {
+  const Folder folder;
+  write_whole(folder.file("d.bin"), bytes_of({1, 2, 3, 4}, 2));
+  const auto code = [&](const std::string& bytes) {
+    write_whole(folder.file("d.idx"), bytes);
+    const auto source = open_megatron_indexed(folder.file("d"));
+    return source.ok() ? std::string("accepted") : source.error().code;
+  };
+  const std::string good = index(8, {4}, {0});
+  EXPECT_EQ(code(good), "accepted");
+  EXPECT_EQ(code(index(8, {5}, {0})), "RN010");  // beyond the data
+  EXPECT_EQ(code(index(8, {1}, {9})), "RN010");
+  EXPECT_EQ(code(index(8, {-1}, {0})), "RN010");
+  EXPECT_EQ(code(index(8, {1}, {-2})), "RN010");
+  EXPECT_EQ(code(index(7, {1}, {0})), "RN010");  // floats
+  EXPECT_EQ(code(index(8, {4}, {0}, 2)), "RN010");
+  EXPECT_EQ(code(good.substr(0, 30)), "RN010");
+  EXPECT_EQ(code(good.substr(0, good.size() - 20)), "RN010");
+  EXPECT_EQ(code(std::string(good).replace(0, 1, "X")), "RN010");
+  std::filesystem::remove(folder.file("d.bin"));
+  EXPECT_EQ(code(good), "RN010");
+}
+
+TEST(Shuffle, IsAPermutationThatDependsOnSeedAndRound) {
+  for (const std::uint64_t count : {1ull, 2ull, 3ull, 17ull, 64ull, 1000ull}) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t place = shuffled(i, count, 5, 1);
+      EXPECT_LT(place, count);
+      seen.insert(place);
+    }
+    EXPECT_EQ(seen.size(), count);
+  }
+  const auto order = [](std::uint64_t seed, std::uint64_t round) {
+    std::vector<std::uint64_t> places;
+    for (std::uint64_t i = 0; i < 50; ++i) places.push_back(shuffled(i, 50, seed, round));
+    return places;
+  };
+  EXPECT_EQ(order(1, 0), order(1, 0));
+  EXPECT_NE(order(1, 0), order(2, 0));
+  EXPECT_NE(order(1, 0), order(1, 1));
+}
+
+TEST(Sampler, GivesEachWindowOncePerEpochAndRefusesForeignTokens) {
+  const Folder folder;
+  std::string text;
+  for (int i = 0; i < 101; ++i) text.push_back(static_cast<char>(i));  // 25 windows of 4 tokens and a target
+  write_whole(folder.file("t"), text);
+  plan::Plan plan;
+  plan.dims.seq_length = 4;
+  plan.dims.micro_batch = 5;
+  plan.dims.micro_batches = 1;
+  plan.dims.vocab = 101;
+  plan.data = {"text", folder.file("t"), 9};
+  const auto source = open_data(plan);
+  ASSERT_TRUE(source.ok());
+  const Sampler sampler(plan, *source.value());
+  std::multiset<std::int32_t> starts;
+  std::vector<std::int32_t> batch(25);
+  for (std::uint64_t step = 0; step < 10; ++step) {  // two epochs
+    ASSERT_TRUE(sampler.fill(step, batch).ok());
+    for (int i = 0; i < 5; ++i) {
+      starts.insert(batch[static_cast<std::size_t>(i * 5)]);
+      for (int j = 1; j < 5; ++j)
+        EXPECT_EQ(batch[static_cast<std::size_t>(i * 5 + j)], batch[static_cast<std::size_t>(i * 5)] + j);
+    }
+  }
+  for (int window = 0; window < 25; ++window) EXPECT_EQ(starts.count(window * 4), 2u) << window;
+  plan.dims.vocab = 60;
+  const Sampler narrow(plan, *source.value());
+  bool refused = false;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    const Status filled = narrow.fill(step, batch);
+    refused = refused || (!filled.ok() && filled.error().code == "RN012");
+  }
+  EXPECT_TRUE(refused);
+}
+
+TEST(RandomTokens, AreUniformAndRepeatable) {
+  const auto source = make_random_tokens(3, 10);
+  const Tokens all = tokens_of(*source, 0, 20000);
+  std::vector<int> counts(10);
+  for (const std::int32_t token : all) ++counts.at(static_cast<std::size_t>(token));
+  for (const int count : counts) EXPECT_NEAR(count, 2000, 5 * std::sqrt(20000 * 0.09));
+  EXPECT_EQ(tokens_of(*source, 7, 5), Tokens(all.begin() + 7, all.begin() + 12));
+  EXPECT_NE(tokens_of(*make_random_tokens(4, 10), 0, 50), Tokens(all.begin(), all.begin() + 50));
+}
+
+}  // namespace
+}  // namespace capstan::runtime::testing
