@@ -1,7 +1,9 @@
 // capstan: one line per command; each lives in its own file.
 #include "compiler/driver/command_compile.h"
 #include "compiler/driver/command_lint.h"
+#include "compiler/driver/command_migrate.h"
 #include "compiler/driver/command_run.h"
+#include "compiler/driver/command_schema.h"
 #include "compiler/driver/program.h"
 
 int main(int argc, char** argv) {
@@ -11,5 +13,7 @@ int main(int argc, char** argv) {
                          add_lint_command,     // findings of configs
                          add_compile_command,  // a config to a plan
                          add_run_command,      // compile and train
+                         add_migrate_command,  // a config of one release for another one
+                         add_schema_command,   // keys for editors
                      });
 }

@@ -1,0 +1,224 @@
+// What `capstan lint` costs: the whole process on one file, a batch of a thousand files in one process, and
+// the parts of a start.
+//   cmake --build --preset release --target lint_bench && build/release/tests/lint_bench
+#include <benchmark/benchmark.h>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/workspace.h"
+#include "compiler/embed/embedded.h"
+#include "compiler/schema/schema_binary.h"
+#include "compiler/solve/check.h"
+
+extern char** environ;
+
+namespace capstan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A config of the usual size: a mixture-of-experts recipe with scoped graphs. `layers` varies it.
+std::string usual_config(int layers) {
+  return R"([model]
+num_layers = )" +
+         std::to_string(layers) + R"(
+hidden_size = 4096
+num_attention_heads = 32
+num_query_groups = 8
+ffn_hidden_size = 14336
+seq_length = 4096
+tensor_model_parallel_size = 1
+pipeline_model_parallel_size = 1
+context_parallel_size = 1
+expert_model_parallel_size = 8
+sequence_parallel = false
+num_moe_experts = 128
+moe_router_topk = 8
+moe_router_fusion = true
+moe_token_dispatcher_type = "alltoall"
+moe_grouped_gemm = true
+moe_permute_fusion = true
+cuda_graph_impl = "transformer_engine"
+cuda_graph_scope = ["attn", "moe_router", "moe_preprocess"]
+use_te_rng_tracker = true
+apply_rope_fusion = true
+attention_dropout = 0.0
+hidden_dropout = 0.0
+bf16 = true
+
+[rng]
+te_rng_tracker = true
+
+[rerun_state_machine]
+check_for_nan_in_loss = false
+
+[ddp]
+use_distributed_optimizer = true
+overlap_grad_reduce = true
+overlap_param_gather = true
+check_for_nan_in_grad = false
+grad_reduce_in_fp32 = false
+
+[train]
+global_batch_size = 512
+micro_batch_size = 4
+train_iters = 50
+manual_gc = true
+manual_gc_interval = 100
+
+[comm_overlap]
+tp_comm_overlap = false
+
+[mixed_precision]
+recipe = "bf16_mixed"
+
+[env]
+CUDA_DEVICE_MAX_CONNECTIONS = "32"
+NCCL_GRAPH_REGISTER = "0"
+PYTORCH_CUDA_ALLOC_CONF = "expandable_segments:True"
+NCCL_NVLS_ENABLE = "0"
+
+[target]
+stack = "bridge-0.4"
+gpu = "b200"
+num_gpus = 8
+)";
+}
+
+/// The same with two rules broken, so that conflicts and fixes are searched.
+std::string broken_config() {
+  std::string text = usual_config(32);
+  text.replace(text.find("te_rng_tracker = true\n\n[rerun"), 21, "te_rng_tracker = false");
+  text.replace(text.find("bf16 = true\n"), 12,
+               "bf16 = true\nrecompute_granularity = \"full\"\nrecompute_method = "
+               "\"uniform\"\nrecompute_num_layers = 1\n");
+  return text;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "capstan-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path path = path_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// Runs capstan with its output dropped; wall-clock seconds.
+double run_capstan(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), std::string(CAPSTAN_BIN_DIR) + "/capstan");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  const auto start = std::chrono::steady_clock::now();
+  pid_t child = 0;
+  if (posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ) != 0)
+    throw std::runtime_error("no capstan");
+  int status = 0;
+  waitpid(child, &status, 0);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  posix_spawn_file_actions_destroy(&actions);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) throw std::runtime_error("capstan failed");
+  return elapsed.count();
+}
+
+void process_on_clean_file(benchmark::State& state) {
+  const Folder folder;
+  const std::string file = folder.write("a.toml", usual_config(32));
+  for (auto _ : state) state.SetIterationTime(run_capstan({"lint", "--no-project", file}));
+}
+BENCHMARK(process_on_clean_file)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+void process_on_broken_file(benchmark::State& state) {
+  const Folder folder;
+  const std::string file = folder.write("a.toml", broken_config());
+  for (auto _ : state) state.SetIterationTime(run_capstan({"lint", "--no-project", file}));
+}
+BENCHMARK(process_on_broken_file)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+/// Process start included; one process, one thread.
+void process_on_thousand_files(benchmark::State& state) {
+  const Folder folder;
+  for (int index = 0; index < 1000; ++index)
+    folder.write("f" + std::to_string(index) + ".toml", usual_config(8 + index));
+  for (auto _ : state)
+    state.SetIterationTime(run_capstan({"lint", "--no-project", "--format", "concise", folder.path()}));
+  state.counters["files_per_second"] =
+      benchmark::Counter(1000.0 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(process_on_thousand_files)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+void process_that_prints_its_version(benchmark::State& state) {
+  for (auto _ : state) state.SetIterationTime(run_capstan({"--version"}));
+}
+BENCHMARK(process_that_prints_its_version)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+void decode_schema_of_the_program(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(decode_schema(embedded_schema()));
+}
+BENCHMARK(decode_schema_of_the_program)->Unit(benchmark::kMicrosecond);
+
+void load_workspace(benchmark::State& state) {
+  builtin_schema();
+  for (auto _ : state) {
+    Sink sink;
+    Workspace workspace({}, sink);
+    benchmark::DoNotOptimize(workspace.ok());
+  }
+}
+BENCHMARK(load_workspace)->Unit(benchmark::kMicrosecond);
+
+void prepare_one_config(benchmark::State& state) {
+  Sink sink;
+  Workspace workspace({}, sink);
+  const SourceId file = workspace.sources().add("a.toml", usual_config(32), SourceKind::file);
+  for (auto _ : state) benchmark::DoNotOptimize(workspace.prepare(file, sink));
+}
+BENCHMARK(prepare_one_config)->Unit(benchmark::kMicrosecond);
+
+void judge_one_config(benchmark::State& state) {
+  Sink sink;
+  Workspace workspace({}, sink);
+  const SourceId file = workspace.sources().add("a.toml", usual_config(32), SourceKind::file);
+  const auto prepared = workspace.prepare(file, sink);
+  for (auto _ : state) {
+    Sink found;
+    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()}, {},
+          found);
+    benchmark::DoNotOptimize(found.diagnostics().size());
+  }
+  state.counters["items"] = static_cast<double>(prepared->rules->items.size());
+}
+BENCHMARK(judge_one_config)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace capstan
+
+BENCHMARK_MAIN();
