@@ -6,6 +6,12 @@ namespace capstan {
 
 void add_config_options(CLI::App& command, ConfigOptions& options) {
   command.add_option("--target", options.target, "stack that the config is meant for, such as bridge-0.4");
+  command
+      .add_option(
+          "--input-format", options.input_format,
+          "format of the config: toml, megatron-args, functional-test, bridge-yaml, python, hydra, hf-config "
+          "(default: told by the content)")
+      ->type_name("FORMAT");
   // No extra arguments: the words behind an option are files.
   command
       .add_option("--set", options.overrides,

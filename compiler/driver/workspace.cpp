@@ -6,6 +6,7 @@
 
 #include "compiler/config/bind.h"
 #include "compiler/config/override_layer.h"
+#include "compiler/driver/usage_error.h"
 #include "compiler/ruleset/resolve.h"
 
 namespace capstan {
@@ -73,13 +74,13 @@ std::optional<PreparedConfig> Workspace::prepare(SourceId file, Sink& sink) {
 }
 
 std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader& reader, Sink& sink) {
-  std::optional<std::vector<Layer>> layers = load_layers(file, sources_, reader, sink);
+  PreparedConfig prepared;
+  std::optional<std::vector<Layer>> layers = read_layers(file, reader, prepared, sink);
   if (!layers) return std::nullopt;
   layers->insert(layers->end(), environment_layers_.begin(), environment_layers_.end());
   layers->insert(layers->end(), override_layers_.begin(), override_layers_.end());
 
   const std::size_t errors = sink.count(Severity::error);
-  PreparedConfig prepared;
   prepared.config = compose(*layers, sink);
   std::optional<StackChoice> stack = choose_stack(prepared.config, schema(), options_.target, sink);
   if (!stack) return std::nullopt;
@@ -90,6 +91,27 @@ std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader
   bind(prepared.config, *prepared.schema, sink);
   prepared.bound = sink.count(Severity::error) == errors;
   return prepared;
+}
+
+std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const FileReader& reader,
+                                                         PreparedConfig& prepared, Sink& sink) {
+  prepared.format = detect_format(sources_[file].name(), sources_[file].bytes());
+  if (!options_.input_format.empty()) {
+    const std::optional<ConfigFormat> format = parse_format(options_.input_format);
+    if (!format) throw UsageError(fmt::format("`{}` is no input format", options_.input_format));
+    prepared.format = *format;
+  }
+  if (prepared.format == ConfigFormat::toml) return load_layers(file, sources_, reader, sink);
+  // Which of several keys an argument sets depends on the stack, so the stack is chosen before the text is
+  // mapped.
+  Config stated;
+  if (const std::string frontend = frontend_of_format(prepared.format); !frontend.empty()) {
+    stated.settings["target.frontend"] = {
+        "target.frontend", Value(frontend), {OriginKind::imported, {}, {}}, {}, {}, {}};
+  }
+  const std::optional<StackChoice> stack = choose_stack(stated, schema(), options_.target, sink);
+  if (!stack) return std::nullopt;
+  return read_config(file, prepared.format, *of(stack->stack).view, sources_, reader, sink, prepared.record);
 }
 
 Workspace::PerStack& Workspace::of(const Stack& stack) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/config/compose.h"
+#include "compiler/config/exchange/read_config.h"
 #include "compiler/diagnostics/sink.h"
 #include "compiler/driver/config_options.h"
 #include "compiler/facts/stack_choice.h"
@@ -24,6 +25,8 @@ struct PreparedConfig {
   StackChoice stack;
   const SchemaView* schema = nullptr;
   const ActiveRules* rules = nullptr;
+  ConfigFormat format = ConfigFormat::toml;
+  ReadRecord record;  ///< what a reader of another format met besides keys
   bool bound = true;  ///< false: binding reported problems (Config::broken names the keys)
 };
 
@@ -58,6 +61,8 @@ class Workspace {
     ActiveRules rules;
   };
   PerStack& of(const Stack& stack);
+  std::optional<std::vector<Layer>> read_layers(SourceId file, const FileReader& reader,
+                                                PreparedConfig& prepared, Sink& sink);
 
   ConfigOptions options_;
   bool ok_ = true;
