@@ -81,7 +81,8 @@ Value typed_plain(std::string_view text) {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(SourceId source, std::string_view text) : source_(source), text_(text) {
+  TreeBuilder(SourceId source, std::string_view text, std::vector<SyntaxProblem>* duplicates)
+      : source_(source), text_(text), duplicates_(duplicates) {
     bom_ = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   }
 
@@ -261,7 +262,10 @@ class TreeBuilder : public YAML::EventHandler {
       frame.key_span = node.span;
       frame.has_key = true;
       if (frame.key != "<<" && !frame.keys.emplace(frame.key, false).second) {
-        stop(fmt::format("the key `{}` stands twice in this mapping", frame.key), node.span);
+        std::string message = fmt::format("the key `{}` stands twice in this mapping", frame.key);
+        if (duplicates_ == nullptr) stop(std::move(message), node.span);
+        duplicates_->push_back({message + "; the last one holds", node.span, {}});
+        std::erase_if(frame.node.entries, [&](const SyntaxEntry& entry) { return entry.key == frame.key; });
       }
       return;
     }
@@ -283,6 +287,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   SourceId source_;
   std::string_view text_;
+  std::vector<SyntaxProblem>* duplicates_;
   std::size_t bom_ = 0;
   int documents_ = 0;
   std::size_t nodes_ = 0;
@@ -316,13 +321,14 @@ std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view tex
 
 }  // namespace
 
-std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem) {
+std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem,
+                                     std::vector<SyntaxProblem>* duplicates) {
   const std::string_view text = sources[source].bytes();
   if (auto bad = find_bad_text(source, text, false)) {
     problem = std::move(*bad);
     return std::nullopt;
   }
-  TreeBuilder builder(source, text);
+  TreeBuilder builder(source, text, duplicates);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

@@ -14,7 +14,9 @@
 
 namespace capstan {
 
-/// Nothing on the first problem. An empty text is an empty table.
-std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem);
+/// Nothing on the first problem. An empty text is an empty table. With `duplicates`, keys that stand twice
+/// are listed there and the last one holds, as the usual YAML loaders do; without it they are a problem.
+std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem,
+                                     std::vector<SyntaxProblem>* duplicates = nullptr);
 
 }  // namespace capstan

@@ -127,6 +127,11 @@ class Mapper {
     }
     if (argument.values.empty()) {
       // `nargs="*"` lists may be empty; everything else needs a value.
+      if (flag->takes == FlagValue::boolean) {  // `key: true` of a functional test
+        for (const std::string& key : chosen(flag->keys))
+          given_.set(key, argument.flag_span, Value(true), argument.flag_span);
+        return;
+      }
       if (!flag->is_list) {
         context_.sink.problem("EX003",
                               fmt::format("`{}` needs {} behind it", flag->name, wanted(flag->takes)),

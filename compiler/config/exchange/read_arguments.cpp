@@ -1,11 +1,11 @@
 // Argument lists, shell and batch scripts; functional-test YAML.
 #include <fmt/format.h>
 
+#include "compiler/config/exchange/flag_table.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "grammar/arguments/megatron_arguments.h"
 #include "grammar/environment/sbatch.h"
-#include "grammar/yaml/yaml_document.h"
 
 namespace capstan {
 namespace {
@@ -59,7 +59,12 @@ Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources) {
     add_words(text.substr(1, text.size() - 2), node.span, argument.values);
     return argument;
   }
-  argument.values.push_back({text, node.span, true});
+  // Several words in one value are several values of a list; other arguments get the text as it is.
+  const Flag* flag = builtin_flag_table().find(entry.key);
+  if (flag != nullptr && flag->is_list)
+    add_words(text, node.span, argument.values);
+  else
+    argument.values.push_back({text, node.span, true});
   return argument;
 }
 
@@ -86,15 +91,13 @@ std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context)
 }
 
 std::optional<std::vector<Layer>> read_functional_test(const ReadContext& context) {
-  SyntaxProblem problem;
-  const auto tree = parse_yaml(context.file, context.sources, problem);
-  if (!tree) {
-    context.sink.problem("SY007", problem.message, problem.where);
-    return std::nullopt;
-  }
+  const auto tree = read_yaml(context);
+  if (!tree) return std::nullopt;
   ArgumentList list;
   const SyntaxNode* arguments = find(*tree, "MODEL_ARGS");
-  if (arguments == nullptr || arguments->kind != SyntaxNode::Kind::table) {
+  const bool absent =
+      arguments != nullptr && arguments->kind == SyntaxNode::Kind::scalar && arguments->scalar.is_none();
+  if (arguments == nullptr || (arguments->kind != SyntaxNode::Kind::table && !absent)) {
     context.sink.problem("EX005", "a functional test has a mapping `MODEL_ARGS`",
                          arguments != nullptr ? arguments->span : Span{context.file, 0, 0});
     return std::nullopt;

@@ -6,7 +6,6 @@
 
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
-#include "grammar/yaml/yaml_document.h"
 
 namespace capstan {
 namespace {
@@ -163,12 +162,8 @@ class Reader {
 }  // namespace
 
 std::optional<std::vector<Layer>> read_bridge_yaml(const ReadContext& context) {
-  SyntaxProblem problem;
-  const auto tree = parse_yaml(context.file, context.sources, problem);
-  if (!tree) {
-    context.sink.problem("SY007", problem.message, problem.where);
-    return std::nullopt;
-  }
+  const auto tree = read_yaml(context);
+  if (!tree) return std::nullopt;
   if (tree->kind != SyntaxNode::Kind::table) {
     context.sink.problem("EX005", "a config is a mapping of sections", tree->span);
     return std::nullopt;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/config/exchange/readers.h"
+#include "grammar/yaml/yaml_document.h"
 
 namespace capstan {
 
@@ -22,6 +23,16 @@ const char* frontend_of_format(ConfigFormat format) {
       return "";
   }
   return "";
+}
+
+std::optional<SyntaxNode> read_yaml(const ReadContext& context) {
+  SyntaxProblem problem;
+  std::vector<SyntaxProblem> duplicates;
+  std::optional<SyntaxNode> tree = parse_yaml(context.file, context.sources, problem, &duplicates);
+  if (!tree) context.sink.problem("SY007", problem.message, problem.where);
+  for (const SyntaxProblem& duplicate : duplicates)
+    context.sink.problem("EX007", duplicate.message, duplicate.where);
+  return tree;
 }
 
 void report_unknown(const ReadContext& context, std::string name, std::string message, Span place) {

@@ -6,7 +6,6 @@
 
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
-#include "grammar/yaml/yaml_document.h"
 
 namespace capstan {
 namespace {
@@ -51,13 +50,8 @@ const std::map<std::string, std::string>& direct_keys() {
 }  // namespace
 
 std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context) {
-  SyntaxProblem problem;
-  const auto tree =
-      parse_yaml(context.file, context.sources, problem);  // JSON is read as YAML, which keeps places
-  if (!tree) {
-    context.sink.problem("SY007", problem.message, problem.where);
-    return std::nullopt;
-  }
+  const auto tree = read_yaml(context);  // JSON is read as YAML, which keeps places
+  if (!tree) return std::nullopt;
   if (tree->kind != SyntaxNode::Kind::table ||
       (find(*tree, "hidden_size") == nullptr && find(*tree, "model_type") == nullptr)) {
     context.sink.problem(

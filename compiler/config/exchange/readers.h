@@ -25,6 +25,9 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context);
 std::optional<std::vector<Layer>> read_hydra(const ReadContext& context);
 std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context);
 
+/// YAML (or JSON) in the file; reports SY007 and gives nothing when it cannot be read, EX007 for keys that
+/// stand twice.
+std::optional<SyntaxNode> read_yaml(const ReadContext& context);
 /// Reports EX001 and records it.
 void report_unknown(const ReadContext& context, std::string name, std::string message, Span place);
 /// Reports EX004 and records it.
