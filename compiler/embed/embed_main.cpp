@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "compiler/diagnostics/sink.h"
+#include "compiler/ruleset/load_folder.h"
+#include "compiler/ruleset/resolve.h"
+#include "compiler/ruleset/rule_archive.h"
 #include "compiler/schema/schema_binary.h"
 #include "compiler/schema/schema_load.h"
 #include "grammar/toml/toml_document.h"
@@ -83,6 +86,16 @@ int main(int argc, char** argv) {
   const SourceId flags_source = sources.add("flags.toml", *flags, SourceKind::file);
   if (!parse_toml(flags_source, sources, problem)) sink.problem("RU001", problem.message, problem.where);
   sections.push_back({"flags", std::move(*flags)});
+  const std::vector<std::string> phases = load_phases(rules + "/phases.toml", sources, sink);
+  const std::vector<RuleFile> files = load_rule_files(rules, "rules/", sources, sink);
+  const TextPairs documents = load_rule_documents(rules, "rules/", files, sink);
+  // Resolved here too, so that a rule that does not fit the keys fails the build with its place.
+  if (!sink.has_errors()) resolve(files, phases, schema, sink);
+  TextPairs phase_names;
+  for (const std::string& phase : phases) phase_names.emplace_back(phase, "");
+  sections.push_back({"rules", encode_rule_archive(files)});
+  sections.push_back({"documents", encode_text_pairs(documents)});
+  sections.push_back({"phases", encode_text_pairs(phase_names)});
 
   print_problems(sink, sources);
   if (sink.has_errors()) return 1;

@@ -14,6 +14,12 @@ extern const char capstan_embedded_schema[];
 extern const char capstan_embedded_schema_end[];
 extern const char capstan_embedded_flags[];
 extern const char capstan_embedded_flags_end[];
+extern const char capstan_embedded_rules[];
+extern const char capstan_embedded_rules_end[];
+extern const char capstan_embedded_documents[];
+extern const char capstan_embedded_documents_end[];
+extern const char capstan_embedded_phases[];
+extern const char capstan_embedded_phases_end[];
 }
 
 namespace capstan {
@@ -31,6 +37,18 @@ std::string_view embedded_schema() {
 
 std::string_view embedded_flags() {
   return between(capstan_embedded_flags, capstan_embedded_flags_end);
+}
+
+std::string_view embedded_rules() {
+  return between(capstan_embedded_rules, capstan_embedded_rules_end);
+}
+
+std::string_view embedded_documents() {
+  return between(capstan_embedded_documents, capstan_embedded_documents_end);
+}
+
+std::string_view embedded_phases() {
+  return between(capstan_embedded_phases, capstan_embedded_phases_end);
 }
 
 const Schema& builtin_schema() {

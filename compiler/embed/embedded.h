@@ -10,5 +10,9 @@ namespace capstan {
 std::string_view embedded_schema();
 /// The text of rules/flags.toml.
 std::string_view embedded_flags();
+/// Rule files, their documentation, and the phases, as compiler/ruleset/rule_archive.h wrote them.
+std::string_view embedded_rules();
+std::string_view embedded_documents();
+std::string_view embedded_phases();
 
 }  // namespace capstan

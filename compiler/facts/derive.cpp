@@ -59,7 +59,8 @@ class Deriver {
   void derive_key(const std::string& name, Fact& fact) const {
     const KeyView view = schema_.find(name);
     if (view.info == nullptr) {
-      fact.setting = nullptr;  // a fact that rules define
+      fact.setting = nullptr;
+      make_known(fact, Value());  // a fact that rules define: none until a rule gives it a value
       return;
     }
     if (view.spec == nullptr) {

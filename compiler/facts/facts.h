@@ -40,6 +40,7 @@ struct Fact {
   Value value;
   Version version;
   const Setting* setting = nullptr;  ///< the config setting it came from, or null
+  bool is_set = false;               ///< a list that is a set: a rule gave it, order means nothing
 };
 
 struct Facts {

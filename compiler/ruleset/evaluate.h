@@ -3,7 +3,10 @@
 // The solver's encoding (compiler/constraints) must agree with this on every fully known config; tests hold both together.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/facts/facts.h"
@@ -36,7 +39,11 @@ struct Evaluation {
 /// Facts are taken by value: rewrites change the copy only.
 Evaluation evaluate(const ActiveRules& rules, Facts facts);
 
-/// One expression over the given facts; exposed for fixes, messages and tests.
+/// The config is accepted by the framework: no check of kind *rejects* fails. Stops at the first that does and gives it.
+/// For tables of many configs; the same verdict as evaluate().
+std::optional<Violation> first_rejection(const ActiveRules& rules, Facts& facts);
+
+/// One expression over the given facts; exposed for fixes, messages and tests. A set is a list.
 struct Evaluated {
   Fact::State state = Fact::State::known;
   bool is_version = false;

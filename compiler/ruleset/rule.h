@@ -14,13 +14,21 @@
 
 namespace capstan {
 
-/// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list Value).
+/// Functions of the language; kNone for expressions that are no call.
+enum class RuleFunction : std::uint8_t {
+  kNone, kTokens, kMembers, kStrings, kSplit, kSize, kLength, kSum, kContains, kStartsWith, kEndsWith, kLower, kMin, kMax,
+  kAbs, kDivides, kInteger, kAllocator, kField
+};
+
+/// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list Value without
+/// equal elements, no children). `and` and `or` have two or more children, other operators as many as they need.
 struct TypedExpr {
   ExprOp op = ExprOp::literal;
-  FactId fact = 0;                    ///< for name (and for is/is_not on a bare name)
+  RuleFunction function = RuleFunction::kNone;  ///< for call
+  FactId fact = 0;                    ///< for name, and for is/is_not on a bare name (which then has no child)
   Value literal;                      ///< for literal and constant set
   Version version;                    ///< for version
-  std::string name;                   ///< for call, is, is_not
+  std::string name;                   ///< for call its function, for is and is_not the kind
   std::vector<TypedExpr> children;
   Span span;
 };
@@ -74,6 +82,7 @@ struct RuleItem {
 
   std::vector<FactId> blame;
   std::vector<FactId> reads;                  ///< every fact of `when`, `require`, `value`, assignments; sorted
+  std::vector<FactId> shown;                  ///< `reads`, `blame` and the holes of `message`; sorted
   std::string message, why;                   ///< message has {name} holes
   std::vector<std::string> raises;
   std::vector<ResolvedFix> fixes;

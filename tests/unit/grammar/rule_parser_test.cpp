@@ -139,6 +139,7 @@ TEST(RuleExpression, BindsAsDocumented) {
   EXPECT_EQ(canonical("1_000 + 1.5e-3"), "1000 + 0.0015");
   EXPECT_EQ(canonical("notes and inner"), "notes and inner");
   EXPECT_EQ(canonical("a + b is none"), "a + b is none");
+  EXPECT_EQ(canonical("a = {} and b in f()"), "a = {} and b in f()");
 }
 
 TEST(RuleExpression, BindsAroundAnEmptySetAsAroundAnyOther) {
