@@ -124,6 +124,9 @@ class Session {
         make_run_directory({options_.output, plan.config_name, options_.resume, options_.overwrite});
     if (!directory.ok()) return directory.error();
     directory_ = directory.value();
+    // The run can be looked at and repeated from its directory alone.
+    if (Status kept = write_file(directory_ + "/plan.json", loaded_->text, "RN050"); !kept.ok()) return kept;
+    loaded_->text = {};
 
     if (Status prepared = backend_->prepare(plan); !prepared.ok()) return prepared;
     if (Status filled = backend_->initialize(); !filled.ok()) return filled;

@@ -423,7 +423,9 @@ Outcome<LoadedPlan> load_plan(const std::string& path) {
   const int reason = errno;
   if (file != stdin) std::fclose(file);
   if (failed) return refused(std::error_code(reason, std::generic_category()).message());
-  return read_plan(text);
+  Outcome<LoadedPlan> loaded = read_plan(text);
+  if (loaded.ok()) loaded.value().text = std::move(text);
+  return loaded;
 }
 
 }  // namespace capstan::runtime

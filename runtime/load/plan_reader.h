@@ -16,6 +16,7 @@ namespace capstan::runtime {
 struct LoadedPlan {
   plan::Plan plan;
   std::string digest;  ///< the file's own, checked: 64 hex digits
+  std::string text;    ///< the file's bytes, for the run directory; load_plan() fills it
 };
 
 /// Largest plan file that is read.
