@@ -104,19 +104,14 @@ class Migrator {
       const bool whole_layer = std::erase(words, "full") > 0;
       if (full_iteration && impl != nullptr && impl->value == Value("local")) {
         step("capture of the full iteration is an implementation of its own, with an empty list of modules",
-             {set(kImpl, "full_iteration"),
-              {KeyChange::Kind::rename, std::string(kScope), {}, std::string(kModules)},
-              set(kModules, list_of({}))});
+             {set(kImpl, "full_iteration"), unset(kScope), set(kModules, list_of({}))});
       } else if (whole_layer && words.empty()) {
-        step("the whole layer is an empty list of modules",
-             {{KeyChange::Kind::rename, std::string(kScope), {}, std::string(kModules)},
-              set(kModules, list_of({}))});
+        step("the whole layer is an empty list of modules", {unset(kScope), set(kModules, list_of({}))});
       }
     } else if (!native(kModules) && native(kScope) && impl != nullptr &&
                impl->value == Value("full_iteration")) {
       std::vector<KeyChange> changes = {set(kImpl, "local")};
-      if (modules != nullptr)
-        changes.push_back({KeyChange::Kind::rename, std::string(kModules), {}, std::string(kScope)});
+      if (modules != nullptr) changes.push_back(unset(kModules));
       changes.push_back(set(kScope, list_of({"full_iteration"})));
       step("capture of the full iteration is a scope of `local`", std::move(changes));
     }
