@@ -9,6 +9,7 @@
 #include "compiler/plan/json.h"
 #include "compiler/plan/lower/lower.h"
 #include "compiler/plan/passes.h"
+#include "tests/support/json_schema_check.h"
 #include "tests/support/model_specs.h"
 #include "tests/unit/runtime/process.h"
 
@@ -60,8 +61,13 @@ class CapstanRun : public ::testing::Test {
     for (std::string line; std::getline(file, line);) values.push_back(json::parse(line)["mode"]);
     return values;
   }
+  /// The run's report, which must conform to its published schema.
   json report(const std::string& directory) {
-    return json::parse(read_whole(folder.file(directory) + "/report.json"));
+    const json found = json::parse(read_whole(folder.file(directory) + "/report.json"));
+    const json schema = json::parse(read_whole(CAPSTAN_SOURCE_DIR "/docs/run-report.schema.json"));
+    const std::vector<std::string> violations = testing_support::JsonSchemaCheck(schema).check(found);
+    EXPECT_TRUE(violations.empty()) << directory << ": " << (violations.empty() ? "" : violations.front());
+    return found;
   }
   std::string checkpoint(const std::string& directory, int step) {
     char name[64];
@@ -241,6 +247,15 @@ TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
   EXPECT_EQ(found["status"], "failed");
   EXPECT_EQ(found["steps"]["done"], 8);
   EXPECT_EQ(found["diagnostics"][0]["code"], "RN030");
+  // The gradient's check alone sees it, too.
+  plan::ModelSpec gradient = spec;
+  gradient.check_loss = false;
+  gradient.check_gradients = true;
+  const ProcessResult by_gradient =
+      run({plan_file(gradient), "--output", folder.file("gradient"), "--quiet", "--inject", "nan:7"});
+  EXPECT_EQ(by_gradient.exit_code, 4);
+  EXPECT_NE(by_gradient.err.find("error[RN031] the gradient norm of step 8 is nan"), std::string::npos)
+      << by_gradient.err;
   // Without the check the run goes on; the optimizer changes nothing.
   spec.check_loss = false;
   const ProcessResult unchecked =
@@ -303,6 +318,7 @@ TEST_F(CapstanRun, SavesAndStopsOnASignal) {
   EXPECT_LT(result.seconds_after_signal, 10);
   const json found = report("run");
   EXPECT_EQ(found["status"], "interrupted");
+  EXPECT_EQ(found["diagnostics"][0]["code"], "RN033");
   const int done = found["steps"]["done"];
   EXPECT_GE(done, 10);
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", done)));
@@ -381,6 +397,14 @@ TEST_F(CapstanRun, KeepsEarlierRuns) {
   EXPECT_EQ(run({plan, "--output", folder.file("run"), "--overwrite", "--quiet"}).exit_code, 0);
   EXPECT_EQ(curve("run").size(), 2u);
   EXPECT_EQ(run({plan, "--output", "/proc/none"}).exit_code, 4);
+}
+
+TEST_F(CapstanRun, SaysWhenThereIsNoGpu) {
+  const ProcessResult result =
+      run({plan_file(llama(2)), "--output", folder.file("run"), "--backend", "cuda", "--quiet"});
+  if (result.exit_code == 0) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("error[RN021]"), std::string::npos) << result.err;
 }
 
 TEST_F(CapstanRun, MeasuresThePlannedPeak) {
