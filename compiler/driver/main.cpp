@@ -1,6 +1,7 @@
 // capstan: one line per command; each lives in its own file.
 #include "compiler/driver/command_compile.h"
 #include "compiler/driver/command_lint.h"
+#include "compiler/driver/command_rules.h"
 #include "compiler/driver/command_migrate.h"
 #include "compiler/driver/command_run.h"
 #include "compiler/driver/command_schema.h"
@@ -15,5 +16,6 @@ int main(int argc, char** argv) {
                          add_run_command,      // compile and train
                          add_migrate_command,  // a config of one release for another one
                          add_schema_command,   // keys for editors
+                         add_rules_command,    // the rule set itself
                      });
 }

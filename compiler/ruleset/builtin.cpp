@@ -28,7 +28,9 @@ const RuleSet& builtin_rules() {
     Sink sink;
     RuleSet resolved = resolve(builtin_rule_files(), builtin_phases(), builtin_schema(), sink);
     // The build has resolved the same files against the same schema.
-    if (sink.has_errors()) throw std::logic_error("the embedded rules do not fit the embedded schema: " + sink.diagnostics()[0].message);
+    if (sink.has_errors())
+      throw std::logic_error("the embedded rules do not fit the embedded schema: " +
+                             sink.diagnostics()[0].message);
     return resolved;
   }();
   return rules;

@@ -45,8 +45,10 @@ class Walk {
     Truth failed = item.has_when ? evaluator_.condition(item.when) : Truth::yes;
     if (failed != Truth::no) {
       const Truth held = evaluator_.condition(item.require);
-      if (held == Truth::yes) failed = Truth::no;
-      else if (held == Truth::unknown) failed = Truth::unknown;
+      if (held == Truth::yes)
+        failed = Truth::no;
+      else if (held == Truth::unknown)
+        failed = Truth::unknown;
     }
     evaluator_.clear();
     return failed;
@@ -59,8 +61,8 @@ class Walk {
     return when;
   }
 
-  /// Applies a rewrite and gives its changes. All its values are computed before the first is assigned. When it is unknown
-  /// whether it takes place, what it writes becomes unknown, and there is no change to tell.
+  /// Applies a rewrite and gives its changes. All its values are computed before the first is assigned. When
+  /// it is unknown whether it takes place, what it writes becomes unknown, and there is no change to tell.
   std::vector<Violation::Change> rewrite(const RuleItem& item, Truth when) {
     std::vector<Fact> after;
     after.reserve(item.assignments.size());
@@ -73,7 +75,8 @@ class Walk {
     for (std::size_t index = 0; index < after.size(); ++index) {
       const FactId key = item.assignments[index].key;
       Fact& fact = facts_.values[key];
-      if (when == Truth::yes && !same_fact(fact, after[index])) changes.push_back({key, fact.value, after[index].value});
+      if (when == Truth::yes && !same_fact(fact, after[index]))
+        changes.push_back({key, fact.value, after[index].value});
       fact = std::move(after[index]);
       if (fact.state == Fact::State::unknown) unknown_from_[key] = &item;
     }
@@ -86,7 +89,8 @@ class Walk {
     violation.item = index;
     violation.undecided = undecided;
     for (const FactId id : item.shown) {
-      if (facts_.values[id].state == Fact::State::known) violation.values.emplace_back(id, facts_.values[id].value);
+      if (facts_.values[id].state == Fact::State::known)
+        violation.values.emplace_back(id, facts_.values[id].value);
     }
     if (undecided) {
       std::vector<const RuleItem*> visited;
@@ -98,7 +102,8 @@ class Walk {
 
  private:
   /// The unknown facts that the item reads; for one that a rule computed, those that made it unknown.
-  void collect_missing(const RuleItem& item, std::vector<const RuleItem*>& visited, std::vector<FactId>& missing) const {
+  void collect_missing(const RuleItem& item, std::vector<const RuleItem*>& visited,
+                       std::vector<FactId>& missing) const {
     visited.push_back(&item);
     for (const FactId id : item.reads) {
       if (facts_.values[id].state == Fact::State::known) continue;
@@ -126,10 +131,13 @@ Evaluation evaluate(const ActiveRules& rules, Facts facts) {
   for (const std::uint32_t index : rules.items) {
     const RuleItem& item = rules.set->items[index];
     switch (item.kind) {
-      case RuleItem::Kind::define: walk.define(item); break;
+      case RuleItem::Kind::define:
+        walk.define(item);
+        break;
       case RuleItem::Kind::check: {
         const Truth failed = walk.fails(item);
-        if (failed != Truth::no) evaluation.violations.push_back(walk.violation(index, failed == Truth::unknown));
+        if (failed != Truth::no)
+          evaluation.violations.push_back(walk.violation(index, failed == Truth::unknown));
         break;
       }
       case RuleItem::Kind::rewrite: {

@@ -8,13 +8,17 @@
 namespace capstan {
 namespace {
 
-Truth truth(bool value) { return value ? Truth::yes : Truth::no; }
+Truth truth(bool value) {
+  return value ? Truth::yes : Truth::no;
+}
 
 Truth flip(Truth value) {
   return value == Truth::unknown ? value : value == Truth::yes ? Truth::no : Truth::yes;
 }
 
-ValueView view_of(Truth value) { return value == Truth::unknown ? ValueView::unknown() : ValueView::of(value == Truth::yes); }
+ValueView view_of(Truth value) {
+  return value == Truth::unknown ? ValueView::unknown() : ValueView::of(value == Truth::yes);
+}
 
 const Value::List& elements_of(const ValueView& view) {
   static const Value::List kNothing;
@@ -33,12 +37,18 @@ bool same(const ValueView& a, const ValueView& b) {
   }
   if (a.tag != b.tag) return false;
   switch (a.tag) {
-    case Tag::none: return true;
-    case Tag::boolean: return a.boolean == b.boolean;
-    case Tag::string: return a.value->string() == b.value->string();
-    case Tag::table: return *a.value == *b.value;
-    case Tag::version: return *a.version == *b.version;
-    default: return false;
+    case Tag::none:
+      return true;
+    case Tag::boolean:
+      return a.boolean == b.boolean;
+    case Tag::string:
+      return a.value->string() == b.value->string();
+    case Tag::table:
+      return *a.value == *b.value;
+    case Tag::version:
+      return *a.version == *b.version;
+    default:
+      return false;
   }
 }
 
@@ -56,12 +66,15 @@ std::optional<int> order(const ValueView& a, const ValueView& b) {
 /// The value behind a string, list, set or table; none for scalars.
 const Value& referred(const ValueView& view) {
   static const Value kNone;
-  return view.tag == ValueView::Tag::string || view.has_elements() || view.tag == ValueView::Tag::table ? *view.value : kNone;
+  return view.tag == ValueView::Tag::string || view.has_elements() || view.tag == ValueView::Tag::table
+             ? *view.value
+             : kNone;
 }
 
 /// Only strings that name no enum member: a list that already is its set of tokens.
 bool has_plain_tokens(const ValueView& view) {
-  return view.has_elements() && std::all_of(view.value->list().begin(), view.value->list().end(), [](const Value& element) {
+  return view.has_elements() &&
+         std::all_of(view.value->list().begin(), view.value->list().end(), [](const Value& element) {
            return element.kind() == Value::Kind::string && !enum_member(element.string());
          });
 }
@@ -81,8 +94,10 @@ ValueView ValueView::of(bool flag) {
 ValueView ValueView::of(const Value& value, bool as_set) {
   ValueView view;
   switch (value.kind()) {
-    case Value::Kind::none: return view;
-    case Value::Kind::boolean: return of(value.boolean());
+    case Value::Kind::none:
+      return view;
+    case Value::Kind::boolean:
+      return of(value.boolean());
     case Value::Kind::integer:
       view.tag = Tag::integer;
       view.integer = value.integer();
@@ -91,9 +106,15 @@ ValueView ValueView::of(const Value& value, bool as_set) {
       view.tag = Tag::floating;
       view.floating = value.floating();
       return view;
-    case Value::Kind::string: view.tag = Tag::string; break;
-    case Value::Kind::list: view.tag = as_set ? Tag::set : Tag::list; break;
-    case Value::Kind::table: view.tag = Tag::table; break;
+    case Value::Kind::string:
+      view.tag = Tag::string;
+      break;
+    case Value::Kind::list:
+      view.tag = as_set ? Tag::set : Tag::list;
+      break;
+    case Value::Kind::table:
+      view.tag = Tag::table;
+      break;
   }
   view.value = &value;
   return view;
@@ -107,16 +128,21 @@ ValueView ValueView::of(const Version& version) {
 
 Value ValueView::to_value() const {
   switch (tag) {
-    case Tag::boolean: return Value(boolean);
-    case Tag::integer: return Value(integer);
-    case Tag::floating: return Value(floating);
+    case Tag::boolean:
+      return Value(boolean);
+    case Tag::integer:
+      return Value(integer);
+    case Tag::floating:
+      return Value(floating);
     case Tag::string:
     case Tag::list:
     case Tag::set:
-    case Tag::table: return *value;
+    case Tag::table:
+      return *value;
     case Tag::none:
     case Tag::version:
-    case Tag::unknown: break;
+    case Tag::unknown:
+      break;
   }
   return {};
 }
@@ -125,8 +151,10 @@ ValueView ExpressionEvaluator::keep(Value value, bool as_set) {
   switch (value.kind()) {
     case Value::Kind::string:
     case Value::Kind::list:
-    case Value::Kind::table: return ValueView::of(kept_.emplace_back(std::move(value)), as_set);
-    default: return ValueView::of(value);  // a scalar is copied into the view
+    case Value::Kind::table:
+      return ValueView::of(kept_.emplace_back(std::move(value)), as_set);
+    default:
+      return ValueView::of(value);  // a scalar is copied into the view
   }
 }
 
@@ -138,9 +166,12 @@ ValueView ExpressionEvaluator::read(FactId id) const {
 
 ValueView ExpressionEvaluator::evaluate(const TypedExpr& expr) {
   switch (expr.op) {
-    case ExprOp::literal: return ValueView::of(expr.literal);
-    case ExprOp::version: return ValueView::of(expr.version);
-    case ExprOp::name: return read(expr.fact);
+    case ExprOp::literal:
+      return ValueView::of(expr.literal);
+    case ExprOp::version:
+      return ValueView::of(expr.version);
+    case ExprOp::name:
+      return read(expr.fact);
     case ExprOp::set: {
       if (expr.children.empty()) return ValueView::of(expr.literal, true);
       Value::List elements;
@@ -153,7 +184,8 @@ ValueView ExpressionEvaluator::evaluate(const TypedExpr& expr) {
     }
     case ExprOp::union_:
     case ExprOp::minus:
-    case ExprOp::intersect: return set_operation(expr);
+    case ExprOp::intersect:
+      return set_operation(expr);
     case ExprOp::coalesce: {
       const ValueView first = evaluate(expr.children[0]);
       return first.tag == ValueView::Tag::none ? evaluate(expr.children[1]) : first;
@@ -177,19 +209,25 @@ ValueView ExpressionEvaluator::evaluate(const TypedExpr& expr) {
     }
     case ExprOp::conditional:
       switch (condition(expr.children[0])) {
-        case Truth::yes: return evaluate(expr.children[1]);
-        case Truth::no: return evaluate(expr.children[2]);
-        case Truth::unknown: return ValueView::unknown();
+        case Truth::yes:
+          return evaluate(expr.children[1]);
+        case Truth::no:
+          return evaluate(expr.children[2]);
+        case Truth::unknown:
+          return ValueView::unknown();
       }
       return ValueView::unknown();
-    case ExprOp::call: return call(expr);
-    default: return view_of(condition(expr));
+    case ExprOp::call:
+      return call(expr);
+    default:
+      return view_of(condition(expr));
   }
 }
 
 Truth ExpressionEvaluator::condition(const TypedExpr& expr) {
   switch (expr.op) {
-    case ExprOp::not_: return flip(condition(expr.children[0]));
+    case ExprOp::not_:
+      return flip(condition(expr.children[0]));
     case ExprOp::and_:
     case ExprOp::or_: {
       const Truth decisive = expr.op == ExprOp::and_ ? Truth::no : Truth::yes;
@@ -218,13 +256,19 @@ Truth ExpressionEvaluator::condition(const TypedExpr& expr) {
     case ExprOp::less:
     case ExprOp::less_equal:
     case ExprOp::greater:
-    case ExprOp::greater_equal: return compare(expr);
-    case ExprOp::in: return contains(expr);
-    case ExprOp::not_in: return flip(contains(expr));
+    case ExprOp::greater_equal:
+      return compare(expr);
+    case ExprOp::in:
+      return contains(expr);
+    case ExprOp::not_in:
+      return flip(contains(expr));
     case ExprOp::subset:
-    case ExprOp::overlaps: return compare_sets(expr);
-    case ExprOp::is: return is_kind(expr);
-    case ExprOp::is_not: return flip(is_kind(expr));
+    case ExprOp::overlaps:
+      return compare_sets(expr);
+    case ExprOp::is:
+      return is_kind(expr);
+    case ExprOp::is_not:
+      return flip(is_kind(expr));
     default: {
       const ValueView value = evaluate(expr);
       if (value.is_unknown()) return Truth::unknown;
@@ -242,10 +286,14 @@ Truth ExpressionEvaluator::compare(const TypedExpr& expr) {
   const std::optional<int> sign = order(a, b);
   if (!sign) return Truth::no;
   switch (expr.op) {
-    case ExprOp::less: return truth(*sign < 0);
-    case ExprOp::less_equal: return truth(*sign <= 0);
-    case ExprOp::greater: return truth(*sign > 0);
-    default: return truth(*sign >= 0);
+    case ExprOp::less:
+      return truth(*sign < 0);
+    case ExprOp::less_equal:
+      return truth(*sign <= 0);
+    case ExprOp::greater:
+      return truth(*sign > 0);
+    default:
+      return truth(*sign >= 0);
   }
 }
 
@@ -264,7 +312,8 @@ Truth ExpressionEvaluator::compare_sets(const TypedExpr& expr) {
   const ValueView a = evaluate(expr.children[0]);
   const ValueView b = evaluate(expr.children[1]);
   if (a.is_unknown() || b.is_unknown()) return Truth::unknown;
-  return truth(expr.op == ExprOp::subset ? is_subset(elements_of(a), elements_of(b)) : overlap(elements_of(a), elements_of(b)));
+  return truth(expr.op == ExprOp::subset ? is_subset(elements_of(a), elements_of(b))
+                                         : overlap(elements_of(a), elements_of(b)));
 }
 
 ValueView ExpressionEvaluator::set_operation(const TypedExpr& expr) {
@@ -288,16 +337,25 @@ Truth ExpressionEvaluator::is_kind(const TypedExpr& expr) {
   if (expr.name == "set" && expr.children.empty()) return truth(facts_.values[expr.fact].set);
   const ValueView value = expr.children.empty() ? read(expr.fact) : evaluate(expr.children[0]);
   switch (value.tag) {
-    case ValueView::Tag::unknown: return Truth::unknown;
-    case ValueView::Tag::none: return truth(expr.name == "none");
-    case ValueView::Tag::boolean: return truth(expr.name == "bool");
-    case ValueView::Tag::integer: return truth(expr.name == "int");
-    case ValueView::Tag::floating: return truth(expr.name == "float");
-    case ValueView::Tag::string: return truth(expr.name == "string");
+    case ValueView::Tag::unknown:
+      return Truth::unknown;
+    case ValueView::Tag::none:
+      return truth(expr.name == "none");
+    case ValueView::Tag::boolean:
+      return truth(expr.name == "bool");
+    case ValueView::Tag::integer:
+      return truth(expr.name == "int");
+    case ValueView::Tag::floating:
+      return truth(expr.name == "float");
+    case ValueView::Tag::string:
+      return truth(expr.name == "string");
     case ValueView::Tag::list:
-    case ValueView::Tag::set: return truth(expr.name == "list");
-    case ValueView::Tag::table: return truth(expr.name == "table");
-    case ValueView::Tag::version: return Truth::no;
+    case ValueView::Tag::set:
+      return truth(expr.name == "list");
+    case ValueView::Tag::table:
+      return truth(expr.name == "table");
+    case ValueView::Tag::version:
+      return Truth::no;
   }
   return Truth::no;
 }
@@ -315,22 +373,33 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
     case RuleFunction::kTokens:
       if (has_plain_tokens(a)) return ValueView::of(*a.value, true);
       return keep(Value(module_tokens(referred(a))), true);
-    case RuleFunction::kMembers: return keep(Value(module_members(referred(a))), true);
+    case RuleFunction::kMembers:
+      return keep(Value(module_members(referred(a))), true);
     case RuleFunction::kStrings:
       if (has_plain_tokens(a)) return ValueView::of(*a.value, true);
       return keep(Value(module_strings(referred(a))), true);
-    case RuleFunction::kSplit: return keep(Value(split_parts(referred(a), text_of(b))), true);
-    case RuleFunction::kSize: return keep(Value(static_cast<std::int64_t>(unique_elements(elements_of(a)).size())));
+    case RuleFunction::kSplit:
+      return keep(Value(split_parts(referred(a), text_of(b))), true);
+    case RuleFunction::kSize:
+      return keep(Value(static_cast<std::int64_t>(unique_elements(elements_of(a)).size())));
     case RuleFunction::kLength:
-      if (a.tag == ValueView::Tag::string) return keep(Value(static_cast<std::int64_t>(a.value->string().size())));
-      if (a.tag == ValueView::Tag::list) return keep(Value(static_cast<std::int64_t>(a.value->list().size())));
-      if (a.tag == ValueView::Tag::set) return keep(Value(static_cast<std::int64_t>(unique_elements(a.value->list()).size())));
+      if (a.tag == ValueView::Tag::string)
+        return keep(Value(static_cast<std::int64_t>(a.value->string().size())));
+      if (a.tag == ValueView::Tag::list)
+        return keep(Value(static_cast<std::int64_t>(a.value->list().size())));
+      if (a.tag == ValueView::Tag::set)
+        return keep(Value(static_cast<std::int64_t>(unique_elements(a.value->list()).size())));
       return a.tag == ValueView::Tag::none ? keep(Value(0)) : ValueView();
-    case RuleFunction::kSum: return keep(sum_elements(a.to_value()));
-    case RuleFunction::kContains: return ValueView::of(texts && text_of(a).find(text_of(b)) != std::string_view::npos);
-    case RuleFunction::kStartsWith: return ValueView::of(texts && text_of(a).starts_with(text_of(b)));
-    case RuleFunction::kEndsWith: return ValueView::of(texts && text_of(a).ends_with(text_of(b)));
-    case RuleFunction::kLower: return a.tag == ValueView::Tag::string ? keep(Value(lower_ascii(text_of(a)))) : ValueView();
+    case RuleFunction::kSum:
+      return keep(sum_elements(a.to_value()));
+    case RuleFunction::kContains:
+      return ValueView::of(texts && text_of(a).find(text_of(b)) != std::string_view::npos);
+    case RuleFunction::kStartsWith:
+      return ValueView::of(texts && text_of(a).starts_with(text_of(b)));
+    case RuleFunction::kEndsWith:
+      return ValueView::of(texts && text_of(a).ends_with(text_of(b)));
+    case RuleFunction::kLower:
+      return a.tag == ValueView::Tag::string ? keep(Value(lower_ascii(text_of(a)))) : ValueView();
     case RuleFunction::kMin:
     case RuleFunction::kMax: {
       const std::optional<int> sign = order(a, b);
@@ -347,15 +416,18 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
       const Value rest = apply_arithmetic(ExprOp::modulo, b.to_value(), a.to_value());
       return ValueView::of(rest.is_number() && rest.number() == 0);
     }
-    case RuleFunction::kInteger: return keep(integer_from(a.to_value()));
-    case RuleFunction::kAllocator: return texts ? keep(allocator_value(text_of(a), text_of(b))) : ValueView();
+    case RuleFunction::kInteger:
+      return keep(integer_from(a.to_value()));
+    case RuleFunction::kAllocator:
+      return texts ? keep(allocator_value(text_of(a), text_of(b))) : ValueView();
     case RuleFunction::kField:
       if (a.tag != ValueView::Tag::table || b.tag != ValueView::Tag::string) return {};
       for (const auto& [key, item] : a.value->table()) {
         if (key == text_of(b)) return ValueView::of(item);
       }
       return {};
-    case RuleFunction::kNone: break;
+    case RuleFunction::kNone:
+      break;
   }
   return ValueView::unknown();
 }

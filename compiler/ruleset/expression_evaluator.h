@@ -1,5 +1,6 @@
-// Evaluates typed expressions over facts without copying them: results refer to facts, literals, or temporaries that the
-// evaluator keeps until clear(). Three-valued: what depends on an unknown fact is unknown unless logic decides it.
+// Evaluates typed expressions over facts without copying them: results refer to facts, literals, or
+// temporaries that the evaluator keeps until clear(). Three-valued: what depends on an unknown fact is
+// unknown unless logic decides it.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,24 @@ namespace capstan {
 
 /// A value by reference. Strings, lists and tables belong to a fact, a literal or the evaluator.
 struct ValueView {
-  enum class Tag : std::uint8_t { none, boolean, integer, floating, string, list, set, table, version, unknown };
+  enum class Tag : std::uint8_t {
+    none,
+    boolean,
+    integer,
+    floating,
+    string,
+    list,
+    set,
+    table,
+    version,
+    unknown
+  };
   Tag tag = Tag::none;
   union {
     bool boolean;
     std::int64_t integer;
     double floating;
-    const Value* value;      ///< string, list, set (a list Value), table
+    const Value* value;  ///< string, list, set (a list Value), table
     const Version* version;
   };
 

@@ -1,4 +1,5 @@
-// One item's expressions: names to facts, kinds checked, constants folded. Reports every problem with its place.
+// One item's expressions: names to facts, kinds checked, constants folded. Reports every problem with its
+// place.
 #pragma once
 
 #include <map>
@@ -34,7 +35,8 @@ struct ItemScope {
 
 class ExpressionResolver {
  public:
-  ExpressionResolver(const Schema& schema, const DefinedFacts& defined, FactNames& names, Sink& sink, ItemScope scope)
+  ExpressionResolver(const Schema& schema, const DefinedFacts& defined, FactNames& names, Sink& sink,
+                     ItemScope scope)
       : schema_(schema), defined_(defined), names_(names), sink_(sink), scope_(scope) {}
 
   /// A value of any kind; what could not be resolved counts as any kind.

@@ -61,11 +61,16 @@ Kinds kinds_of(const KeySpec& spec) {
 
 Kinds kinds_of(const Value& literal) {
   switch (literal.kind()) {
-    case Value::Kind::none: return wordless(kKindNone);
-    case Value::Kind::boolean: return wordless(kKindBoolean);
-    case Value::Kind::integer: return wordless(kKindInteger);
-    case Value::Kind::floating: return wordless(kKindFloating);
-    case Value::Kind::table: return of_bits(kKindTable);
+    case Value::Kind::none:
+      return wordless(kKindNone);
+    case Value::Kind::boolean:
+      return wordless(kKindBoolean);
+    case Value::Kind::integer:
+      return wordless(kKindInteger);
+    case Value::Kind::floating:
+      return wordless(kKindFloating);
+    case Value::Kind::table:
+      return of_bits(kKindTable);
     case Value::Kind::string: {
       Kinds kinds = of_bits(kKindString);
       kinds.words = std::make_shared<const Words>(Words{literal.string()});
@@ -102,9 +107,9 @@ Kinds join(const Kinds& a, const Kinds& b) {
 
 std::string describe(const Kinds& kinds) {
   static constexpr std::pair<int, const char*> kNames[] = {
-      {kKindBoolean, "boolean"}, {kKindInteger, "integer"}, {kKindFloating, "float"},     {kKindString, "string"},
-      {kKindList, "list"},       {kKindTable, "table"},     {kKindVersion, "version"},    {kKindSet, "set"},
-      {kKindNone, "none"}};
+      {kKindBoolean, "boolean"}, {kKindInteger, "integer"}, {kKindFloating, "float"},
+      {kKindString, "string"},   {kKindList, "list"},       {kKindTable, "table"},
+      {kKindVersion, "version"}, {kKindSet, "set"},         {kKindNone, "none"}};
   std::vector<const char*> names;
   for (const auto& [bit, name] : kNames) {
     if (kinds.has(bit)) names.push_back(name);

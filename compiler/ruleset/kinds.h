@@ -1,5 +1,5 @@
-// Which kinds of value an expression of a rule can have, for finding comparisons and operators that cannot make sense. An
-// over-approximation: a kind that is not listed never occurs.
+// Which kinds of value an expression of a rule can have, for finding comparisons and operators that cannot
+// make sense. An over-approximation: a kind that is not listed never occurs.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ enum KindBit : std::uint16_t {
 
 struct Kinds {
   std::uint16_t bits = 0;
-  std::uint16_t elements = 0;                     ///< of lists and sets
+  std::uint16_t elements = 0;  ///< of lists and sets
   /// The strings that can occur (of the value itself or of its elements); null: any.
   std::shared_ptr<const std::vector<std::string>> words;
-  bool open_words = false;                        ///< `words` are the known ones; others are legal too
+  bool open_words = false;  ///< `words` are the known ones; others are legal too
 
   bool has(int mask) const { return (bits & mask) != 0; }
   bool only(int mask) const { return (bits & ~mask) == 0; }

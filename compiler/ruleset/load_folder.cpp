@@ -24,32 +24,42 @@ bool needs_document(const RuleFileSyntax& syntax) {
 
 }  // namespace
 
-std::string document_path(const std::string& rule_path) { return fs::path(rule_path).replace_extension(".md").string(); }
+std::string document_path(const std::string& rule_path) {
+  return fs::path(rule_path).replace_extension(".md").string();
+}
 
 std::vector<std::string> list_files(const std::string& folder, std::string_view suffix, Sink& sink) {
   std::vector<std::string> paths;
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    sink.problem("SY002", fmt::format("cannot read the folder `{}`: {}", folder, error ? error.message() : "it is no folder"), {});
+    sink.problem(
+        "SY002",
+        fmt::format("cannot read the folder `{}`: {}", folder, error ? error.message() : "it is no folder"),
+        {});
     return paths;
   }
   std::size_t seen = 0;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
   for (; !error && at != end; at.increment(error)) {
     if (++seen > kMaxFiles) {
-      sink.problem("SY002", fmt::format("the folder `{}` holds more than {} files; name the folder of the rules", folder, kMaxFiles), {});
+      sink.problem("SY002",
+                   fmt::format("the folder `{}` holds more than {} files; name the folder of the rules",
+                               folder, kMaxFiles),
+                   {});
       return {};
     }
     std::error_code ignored;
     const std::string path = at->path().lexically_relative(folder).generic_string();
     if (path.ends_with(suffix) && at->is_regular_file(ignored)) paths.push_back(path);
   }
-  if (error) sink.problem("SY002", fmt::format("cannot read the folder `{}`: {}", folder, error.message()), {});
+  if (error)
+    sink.problem("SY002", fmt::format("cannot read the folder `{}`: {}", folder, error.message()), {});
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
-std::vector<RuleFile> load_rule_files(const std::string& folder, const std::string& prefix, SourceMap& sources, Sink& sink) {
+std::vector<RuleFile> load_rule_files(const std::string& folder, const std::string& prefix,
+                                      SourceMap& sources, Sink& sink) {
   std::vector<RuleFile> files;
   for (const std::string& path : list_files(folder, ".rule", sink)) {
     ReadFailure failure;
@@ -76,7 +86,8 @@ std::vector<RuleFile> load_rule_folder(const std::string& folder, SourceMap& sou
   return files;
 }
 
-TextPairs load_rule_documents(const std::string& folder, const std::string& prefix, const std::vector<RuleFile>& files, Sink& sink) {
+TextPairs load_rule_documents(const std::string& folder, const std::string& prefix,
+                              const std::vector<RuleFile>& files, Sink& sink) {
   TextPairs documents;
   const std::vector<std::string> markdown = list_files(folder, ".md", sink);
   for (const RuleFile& file : files) {
@@ -89,14 +100,18 @@ TextPairs load_rule_documents(const std::string& folder, const std::string& pref
     }
     ReadFailure failure;
     std::optional<std::string> text = read_text_file((fs::path(folder) / path).string(), failure);
-    if (text) documents.emplace_back(file.path, std::move(*text));
-    else sink.problem("SY002", fmt::format("cannot read `{}`: {}", wanted, failure.reason), {});
+    if (text)
+      documents.emplace_back(file.path, std::move(*text));
+    else
+      sink.problem("SY002", fmt::format("cannot read `{}`: {}", wanted, failure.reason), {});
   }
   for (const std::string& path : markdown) {
     if (fs::path(path).filename() == "README.md") continue;
     const std::string rule = prefix + fs::path(path).replace_extension(".rule").string();
     if (std::none_of(files.begin(), files.end(), [&](const RuleFile& file) { return file.path == rule; })) {
-      sink.problem("RU010", fmt::format("`{}{}` documents no rule: there is no sound rule file `{}`", prefix, path, rule), {});
+      sink.problem(
+          "RU010",
+          fmt::format("`{}{}` documents no rule: there is no sound rule file `{}`", prefix, path, rule), {});
     }
   }
   return documents;
@@ -124,10 +139,12 @@ std::vector<std::string> load_phases(const std::string& path, SourceMap& sources
   }
   for (const SyntaxNode& item : list->items) {
     const Value value = to_value(item);
-    if (value.kind() != Value::Kind::string) sink.problem("RU007", "a phase is a string", item.span);
+    if (value.kind() != Value::Kind::string)
+      sink.problem("RU007", "a phase is a string", item.span);
     else if (std::find(phases.begin(), phases.end(), value.string()) != phases.end())
       sink.problem("RU007", fmt::format("phase `{}` is given twice", value.string()), item.span);
-    else phases.push_back(value.string());
+    else
+      phases.push_back(value.string());
   }
   return phases;
 }

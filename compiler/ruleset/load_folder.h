@@ -16,11 +16,13 @@ std::vector<std::string> load_phases(const std::string& path, SourceMap& sources
 std::vector<std::string> list_files(const std::string& folder, std::string_view suffix, Sink& sink);
 
 /// As load_rule_folder(), with paths in `files` made of `prefix` and the path below the folder.
-std::vector<RuleFile> load_rule_files(const std::string& folder, const std::string& prefix, SourceMap& sources, Sink& sink);
+std::vector<RuleFile> load_rule_files(const std::string& folder, const std::string& prefix,
+                                      SourceMap& sources, Sink& sink);
 
-/// The Markdown beside the rule files (path of the rule file, text). A rule without one, and a Markdown file without a rule,
-/// are reported (RU010); README.md is no rule's.
-TextPairs load_rule_documents(const std::string& folder, const std::string& prefix, const std::vector<RuleFile>& files, Sink& sink);
+/// The Markdown beside the rule files (path of the rule file, text). A rule without one, and a Markdown file
+/// without a rule, are reported (RU010); README.md is no rule's.
+TextPairs load_rule_documents(const std::string& folder, const std::string& prefix,
+                              const std::vector<RuleFile>& files, Sink& sink);
 
 /// Path of the Markdown that belongs to a rule file.
 std::string document_path(const std::string& rule_path);

@@ -8,7 +8,8 @@ namespace {
 bool is_name(std::string_view text) {
   if (text.find('.') == std::string_view::npos || text.front() == '.' || text.back() == '.') return false;
   return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   });
 }
 
@@ -21,7 +22,8 @@ void walk_message(std::string_view message, const Text& text, const Hole& hole) 
     if (open == std::string_view::npos) return;
     message.remove_prefix(open);
     const std::size_t close = message.find('}');
-    const std::string_view inside = close == std::string_view::npos ? std::string_view() : message.substr(1, close - 1);
+    const std::string_view inside =
+        close == std::string_view::npos ? std::string_view() : message.substr(1, close - 1);
     if (!inside.empty() && is_name(inside)) {
       hole(inside);
       message.remove_prefix(close + 1);
@@ -36,7 +38,8 @@ void walk_message(std::string_view message, const Text& text, const Hole& hole) 
 
 std::vector<std::string> message_holes(std::string_view message) {
   std::vector<std::string> holes;
-  walk_message(message, [](std::string_view) {}, [&](std::string_view name) { holes.emplace_back(name); });
+  walk_message(
+      message, [](std::string_view) {}, [&](std::string_view name) { holes.emplace_back(name); });
   return holes;
 }
 

@@ -12,8 +12,8 @@ namespace capstan {
 /// Names in the holes of a message, in order. A hole is `{section.key}`; other braces are text.
 std::vector<std::string> message_holes(std::string_view message);
 
-/// The message with each hole replaced by the fact's value as it was when the item was judged (`none`, `"local"`, `8`), or
-/// by "unknown".
+/// The message with each hole replaced by the fact's value as it was when the item was judged (`none`,
+/// `"local"`, `8`), or by "unknown".
 std::string interpolate(std::string_view message, const Violation& violation, const FactNames& names);
 
 /// `*` matches any text, line breaks too; everything else itself. The whole text must match.

@@ -15,8 +15,12 @@ namespace capstan {
 namespace {
 
 constexpr std::pair<std::string_view, Enforcer> kEnforcers[] = {
-    {"core", Enforcer::core},   {"bridge", Enforcer::bridge}, {"megatron-lm", Enforcer::megatron_lm},
-    {"torch", Enforcer::torch}, {"nccl", Enforcer::nccl},     {"transformer-engine", Enforcer::transformer_engine},
+    {"core", Enforcer::core},
+    {"bridge", Enforcer::bridge},
+    {"megatron-lm", Enforcer::megatron_lm},
+    {"torch", Enforcer::torch},
+    {"nccl", Enforcer::nccl},
+    {"transformer-engine", Enforcer::transformer_engine},
     {"capstan", Enforcer::capstan}};
 
 /// One item of a file, before its expressions are resolved.
@@ -33,7 +37,8 @@ struct Pending {
 
 class RuleSetResolver {
  public:
-  RuleSetResolver(const std::vector<std::string>& phases, const Schema& schema, Sink& sink) : schema_(schema), sink_(sink) {
+  RuleSetResolver(const std::vector<std::string>& phases, const Schema& schema, Sink& sink)
+      : schema_(schema), sink_(sink) {
     set_.phases = phases;
   }
 
@@ -89,13 +94,15 @@ class RuleSetResolver {
       if (name == syntax.enforcer.text) item.enforcer = enforcer;
     }
     if (syntax.severity) {
-      item.severity = syntax.severity->text == "error" ? Severity::error
-                      : syntax.severity->text == "warning" ? Severity::warning : Severity::hint;
+      item.severity = syntax.severity->text == "error"     ? Severity::error
+                      : syntax.severity->text == "warning" ? Severity::warning
+                                                           : Severity::hint;
     }
     for (const TextWithSpan& frontend : syntax.frontends) {
       if (!runs(frontend.text, item.enforcer)) {
         problem(pending, "RU005",
-                fmt::format("front-end `{}` never runs checks of `{}`", frontend.text, syntax.enforcer.text), frontend.span);
+                fmt::format("front-end `{}` never runs checks of `{}`", frontend.text, syntax.enforcer.text),
+                frontend.span);
       }
     }
     check_reach(pending);
@@ -108,9 +115,11 @@ class RuleSetResolver {
     pending.rule = &rule;
     RuleItem& item = pending.item;
     item.kind = RuleItem::Kind::check;
-    item.finding = rule.kind.text == "rejects" ? FindingKind::rejects
-                   : rule.kind.text == "breaks" ? FindingKind::breaks : FindingKind::advice;
-    if (!rule.severity) item.severity = item.finding == FindingKind::advice ? Severity::warning : Severity::error;
+    item.finding = rule.kind.text == "rejects"  ? FindingKind::rejects
+                   : rule.kind.text == "breaks" ? FindingKind::breaks
+                                                : FindingKind::advice;
+    if (!rule.severity)
+      item.severity = item.finding == FindingKind::advice ? Severity::warning : Severity::error;
     item.message = rule.message.text;
     item.why = rule.why.text;
     for (const TextWithSpan& pattern : rule.raises) item.raises.push_back(pattern.text);
@@ -138,12 +147,15 @@ class RuleSetResolver {
     const std::string_view section = section_of(define.name.text);
     const auto& sections = schema_.sections();
     if (section.size() == define.name.text.size()) {
-      problem(pending, "RU003", fmt::format("a fact has a dotted name, such as `graph.{}`", define.name.text), define.name.span);
+      problem(pending, "RU003", fmt::format("a fact has a dotted name, such as `graph.{}`", define.name.text),
+              define.name.span);
     } else if (section == kEnvironmentSection || section == "target" ||
                std::find(sections.begin(), sections.end(), section) != sections.end()) {
-      problem(pending, "RU003",
-              fmt::format("`{}` is a section of the config; a fact that rules define needs another first part", section),
-              define.name.span);
+      problem(
+          pending, "RU003",
+          fmt::format("`{}` is a section of the config; a fact that rules define needs another first part",
+                      section),
+          define.name.span);
     } else {
       defined_[define.name.text].pending.push_back(define.name.span);
     }
@@ -155,7 +167,8 @@ class RuleSetResolver {
     if (found != set_.phases.end()) return;
     const std::string near = nearest(phase.text, set_.phases);
     problem(pending, "RU005",
-            fmt::format("there is no phase `{}`{}", phase.text, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
+            fmt::format("there is no phase `{}`{}", phase.text,
+                        near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
             phase.span);
   }
 
@@ -163,7 +176,8 @@ class RuleSetResolver {
   std::set<std::pair<int, int>> known_releases(std::string_view component) const {
     std::set<std::pair<int, int>> releases;
     for (const Stack& stack : schema_.stacks()) {
-      if (const Version* version = stack.version_of(component)) releases.emplace(version->major, version->minor);
+      if (const Version* version = stack.version_of(component))
+        releases.emplace(version->major, version->minor);
     }
     return releases;
   }
@@ -171,7 +185,8 @@ class RuleSetResolver {
   void resolve_applies(Pending& pending, const std::vector<VersionRange>& ranges) {
     const auto& components = schema_.components();
     for (const VersionRange& range : ranges) {
-      if (range.component == "capstan" || std::find(components.begin(), components.end(), range.component) == components.end()) {
+      if (range.component == "capstan" ||
+          std::find(components.begin(), components.end(), range.component) == components.end()) {
         const std::string near = nearest(range.component, components);
         problem(pending, "RU005",
                 fmt::format("there is no component `{}`{}", range.component,
@@ -189,9 +204,11 @@ class RuleSetResolver {
         }
         if (!releases.empty() && !releases.contains({version->major, version->minor})) {
           std::string known;
-          for (const auto& [major, minor] : releases) known += fmt::format("{}{}.{}", known.empty() ? "" : ", ", major, minor);
+          for (const auto& [major, minor] : releases)
+            known += fmt::format("{}{}.{}", known.empty() ? "" : ", ", major, minor);
           problem(pending, "RU005",
-                  fmt::format("`{}` has no release {}; known are {}", range.component, bound.version, known), bound.span);
+                  fmt::format("`{}` has no release {}; known are {}", range.component, bound.version, known),
+                  bound.span);
           continue;
         }
         resolved.bounds.push_back({bound.comparison, *version});
@@ -200,7 +217,8 @@ class RuleSetResolver {
     }
   }
 
-  /// Known stacks on which an item can be active; a component that stacks leave open may be there in any version.
+  /// Known stacks on which an item can be active; a component that stacks leave open may be there in any
+  /// version.
   std::vector<const Stack*> stacks_of(const RuleItem& item) const {
     RuleItem pinned;
     pinned.kind = item.kind;
@@ -219,27 +237,31 @@ class RuleSetResolver {
   void check_reach(Pending& pending) {
     if (!pending.good || !stacks_of(pending.item).empty()) return;
     problem(pending, "RU005",
-            fmt::format("`{}` applies to no known stack: its ranges and front-ends exclude each other", pending.item.code),
+            fmt::format("`{}` applies to no known stack: its ranges and front-ends exclude each other",
+                        pending.item.code),
             pending.name_span);
   }
 
-  /// One code is one rule: one file and name, and where it is written several times, never two at once on a stack.
+  /// One code is one rule: one file and name, and where it is written several times, never two at once on a
+  /// stack.
   void check_codes() {
     for (std::size_t index = 0; index < pending_.size(); ++index) {
       Pending& pending = pending_[index];
       const RuleItem& item = pending.item;
       if (!item.code.empty() && pending.file->of_user && !item.code.starts_with('X')) {
         problem(pending, "RU006",
-                fmt::format("`{}`: codes of own rules start with `X`, so that they never meet one of Capstan", item.code),
+                fmt::format("`{}`: codes of own rules start with `X`, so that they never meet one of Capstan",
+                            item.code),
                 pending.name_span);
       }
       for (std::size_t other = 0; other < index; ++other) {
         const RuleItem& first = pending_[other].item;
-        const bool same = item.code.empty() ? first.code.empty() && first.name == item.name : first.code == item.code;
+        const bool same =
+            item.code.empty() ? first.code.empty() && first.name == item.name : first.code == item.code;
         if (!same) continue;
         const bool one_rule = first.name == item.name && (item.code.empty() || first.file == item.file);
-        if (one_rule && (!can_overlap(first.applies, item.applies) || !share_frontend(first.frontends, item.frontends) ||
-                         !shared_stack(first, item))) {
+        if (one_rule && (!can_overlap(first.applies, item.applies) ||
+                         !share_frontend(first.frontends, item.frontends) || !shared_stack(first, item))) {
           continue;
         }
         report_duplicate(pending, pending_[other]);
@@ -250,8 +272,9 @@ class RuleSetResolver {
 
   bool shared_stack(const RuleItem& a, const RuleItem& b) const {
     const std::vector<const Stack*> of_a = stacks_of(a), of_b = stacks_of(b);
-    return std::any_of(of_a.begin(), of_a.end(),
-                       [&](const Stack* stack) { return std::find(of_b.begin(), of_b.end(), stack) != of_b.end(); });
+    return std::any_of(of_a.begin(), of_a.end(), [&](const Stack* stack) {
+      return std::find(of_b.begin(), of_b.end(), stack) != of_b.end();
+    });
   }
 
   void report_duplicate(Pending& pending, const Pending& first) {
@@ -272,7 +295,8 @@ class RuleSetResolver {
 
   void resolve_item(Pending& pending) {
     RuleItem& item = pending.item;
-    ExpressionResolver resolver(schema_, defined_, set_.names, sink_, {item.applies, item.frontends, stacks_of(item)});
+    ExpressionResolver resolver(schema_, defined_, set_.names, sink_,
+                                {item.applies, item.frontends, stacks_of(item)});
     if (pending.rule != nullptr) {
       item.has_when = pending.rule->when.has_value();
       if (item.has_when) item.when = resolver.resolve_condition(*pending.rule->when);
@@ -287,11 +311,13 @@ class RuleSetResolver {
     } else if (pending.rewrite != nullptr) {
       item.has_when = pending.rewrite->when.has_value();
       if (item.has_when) item.when = resolver.resolve_condition(*pending.rewrite->when);
-      for (const FixAction& assignment : pending.rewrite->assignments) resolve_assignment(pending, assignment, resolver);
+      for (const FixAction& assignment : pending.rewrite->assignments)
+        resolve_assignment(pending, assignment, resolver);
       finish_reads(item, resolver);
       for (const ResolvedAction& action : item.assignments) item.blame.push_back(action.key);
       resolve_fixes(pending.rewrite->fixes, resolver, item);
-      if (pending.rewrite->message) resolve_holes(item.message, pending.rewrite->message->span, resolver, item);
+      if (pending.rewrite->message)
+        resolve_holes(item.message, pending.rewrite->message->span, resolver, item);
     } else {
       Kinds kinds;
       item.value = resolver.resolve(pending.define->value, kinds);
@@ -323,12 +349,15 @@ class RuleSetResolver {
     action.value = resolver.resolve(*assignment.value, value);
     if (!id) return;
     if (section_of(assignment.key.text) == "target" || section_of(assignment.key.text) == "cluster") {
-      problem(pending, "RU004", fmt::format("no framework changes `{}`", assignment.key.text), assignment.key.span);
+      problem(pending, "RU004", fmt::format("no framework changes `{}`", assignment.key.text),
+              assignment.key.span);
       return;
     }
     const auto& done = pending.item.assignments;
-    if (std::any_of(done.begin(), done.end(), [&](const ResolvedAction& other) { return other.key == *id; })) {
-      problem(pending, "RU002", fmt::format("`{}` is set twice by one rewrite", assignment.key.text), assignment.key.span);
+    if (std::any_of(done.begin(), done.end(),
+                    [&](const ResolvedAction& other) { return other.key == *id; })) {
+      problem(pending, "RU002", fmt::format("`{}` is set twice by one rewrite", assignment.key.text),
+              assignment.key.span);
       return;
     }
     resolver.check_fits(assignment.key.text, key, *assignment.value, value);
@@ -347,7 +376,8 @@ class RuleSetResolver {
       fix.applicability = syntax.applicability.text == "safe" ? Applicability::safe : Applicability::unsafe;
       fix.cost = syntax.cost.text == "free"     ? CostClass::free
                  : syntax.cost.text == "memory" ? CostClass::memory
-                 : syntax.cost.text == "speed"  ? CostClass::speed : CostClass::numerics;
+                 : syntax.cost.text == "speed"  ? CostClass::speed
+                                                : CostClass::numerics;
       for (const FixAction& action : syntax.actions) {
         ResolvedAction resolved{};
         resolved.kind = action.kind;
@@ -379,7 +409,8 @@ class RuleSetResolver {
 
 }  // namespace
 
-RuleSet resolve(const std::vector<RuleFile>& files, const std::vector<std::string>& phases, const Schema& schema, Sink& sink) {
+RuleSet resolve(const std::vector<RuleFile>& files, const std::vector<std::string>& phases,
+                const Schema& schema, Sink& sink) {
   return RuleSetResolver(phases, schema, sink).run(files);
 }
 

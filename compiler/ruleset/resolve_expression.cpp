@@ -58,26 +58,31 @@ TypedExpr typed(const Expr& expr) {
 
 void ExpressionResolver::require_kinds(const Expr& expr, const Kinds& kinds, int mask, const char* wanted) {
   if (kinds.has(mask)) return;
-  problem("RU004", fmt::format("`{}` is {}, but {} is needed here", print(expr), describe(kinds), wanted), expr.span);
+  problem("RU004", fmt::format("`{}` is {}, but {} is needed here", print(expr), describe(kinds), wanted),
+          expr.span);
 }
 
-void ExpressionResolver::check_words(const Expr& subject, const Kinds& allowed, const Expr& expr, const Kinds& kinds) {
+void ExpressionResolver::check_words(const Expr& subject, const Kinds& allowed, const Expr& expr,
+                                     const Kinds& kinds) {
   // What is spelt out may differ from anything; only a key has legal values.
   if (subject.op == ExprOp::literal || subject.op == ExprOp::set) return;
   check_words(print(subject), allowed, expr, kinds);
 }
 
-void ExpressionResolver::check_words(const std::string& name, const Kinds& allowed, const Expr& expr, const Kinds& kinds) {
+void ExpressionResolver::check_words(const std::string& name, const Kinds& allowed, const Expr& expr,
+                                     const Kinds& kinds) {
   if (!allowed.words || !kinds.words) return;
   for (const std::string& word : *kinds.words) {
     if (std::find(allowed.words->begin(), allowed.words->end(), word) != allowed.words->end()) continue;
     const std::string near = nearest(word, *allowed.words);
-    std::string message = fmt::format("`{}` has the value \"{}\" in none of the releases that the rule applies to{}", name, word,
-                                      near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
+    std::string message =
+        fmt::format("`{}` has the value \"{}\" in none of the releases that the rule applies to{}", name,
+                    word, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
     if (!allowed.open_words) {
       problem("RU008", std::move(message), expr.span);
     } else if (expr.span.exists()) {
-      // A key that takes any string, where the framework's own check names the good ones: tell the author, keep the rule.
+      // A key that takes any string, where the framework's own check names the good ones: tell the author,
+      // keep the rule.
       Diagnostic diagnostic;
       diagnostic.code = "RU008";
       diagnostic.name = "rule-unknown-value";
@@ -89,9 +94,11 @@ void ExpressionResolver::check_words(const std::string& name, const Kinds& allow
   }
 }
 
-void ExpressionResolver::check_fits(const std::string& key, const Kinds& key_kinds, const Expr& expr, const Kinds& kinds) {
+void ExpressionResolver::check_fits(const std::string& key, const Kinds& key_kinds, const Expr& expr,
+                                    const Kinds& kinds) {
   if (!kinds.has(comparable_bits(key_kinds.bits))) {
-    problem("RU004", fmt::format("`{}` holds {}, not {}", key, describe(key_kinds), describe(kinds)), expr.span);
+    problem("RU004", fmt::format("`{}` holds {}, not {}", key, describe(key_kinds), describe(kinds)),
+            expr.span);
     return;
   }
   if (expr.op == ExprOp::literal || expr.op == ExprOp::set) check_words(key, key_kinds, expr, kinds);
@@ -100,16 +107,21 @@ void ExpressionResolver::check_fits(const std::string& key, const Kinds& key_kin
 void ExpressionResolver::check_action(const FixAction& action, const Kinds& key_kinds, const Kinds& kinds) {
   const std::string& key = action.key.text;
   if (defined_.contains(key)) {
-    problem("RU004", fmt::format("`{}` is computed by a rule; a fix edits keys of the config", key), action.key.span);
+    problem("RU004", fmt::format("`{}` is computed by a rule; a fix edits keys of the config", key),
+            action.key.span);
     return;
   }
   switch (action.kind) {
-    case FixAction::Kind::unset: return;
-    case FixAction::Kind::set: check_fits(key, key_kinds, *action.value, kinds); return;
+    case FixAction::Kind::unset:
+      return;
+    case FixAction::Kind::set:
+      check_fits(key, key_kinds, *action.value, kinds);
+      return;
     case FixAction::Kind::add:
     case FixAction::Kind::remove:
       if (!key_kinds.has(kKindList | kKindString)) {
-        problem("RU004", fmt::format("`{}` holds {}; only a list has elements", key, describe(key_kinds)), action.key.span);
+        problem("RU004", fmt::format("`{}` holds {}; only a list has elements", key, describe(key_kinds)),
+                action.key.span);
       } else if (action.value->op == ExprOp::literal) {
         check_words(key, key_kinds, *action.value, kinds);
       }
@@ -124,7 +136,8 @@ TypedExpr ExpressionResolver::resolve_condition(const Expr& expr) {
     // What failed already is of any kind; one report is enough.
     if (kinds.bits == any_kinds().bits && failed_) return out;
     problem("RU004",
-            fmt::format("`{}` is {}, but a condition is needed here: compare it with something", print(expr), describe(kinds)),
+            fmt::format("`{}` is {}, but a condition is needed here: compare it with something", print(expr),
+                        describe(kinds)),
             expr.span);
   }
   return out;
@@ -141,8 +154,10 @@ TypedExpr ExpressionResolver::resolve(const Expr& expr, Kinds& kinds) {
     case ExprOp::version: {
       TypedExpr out = typed(expr);
       kinds = of_bits(kKindVersion);
-      if (const auto version = parse_version(expr.name)) out.version = *version;
-      else problem("RU005", fmt::format("`v{}` is no version", expr.name), expr.span);
+      if (const auto version = parse_version(expr.name))
+        out.version = *version;
+      else
+        problem("RU005", fmt::format("`v{}` is no version", expr.name), expr.span);
       return out;
     }
     case ExprOp::name: {
@@ -153,7 +168,8 @@ TypedExpr ExpressionResolver::resolve(const Expr& expr, Kinds& kinds) {
       }
       return out;
     }
-    case ExprOp::set: return resolve_set(expr, kinds);
+    case ExprOp::set:
+      return resolve_set(expr, kinds);
     case ExprOp::not_:
     case ExprOp::and_:
     case ExprOp::or_:
@@ -169,23 +185,28 @@ TypedExpr ExpressionResolver::resolve(const Expr& expr, Kinds& kinds) {
     case ExprOp::less:
     case ExprOp::less_equal:
     case ExprOp::greater:
-    case ExprOp::greater_equal: return resolve_comparison(expr, kinds);
+    case ExprOp::greater_equal:
+      return resolve_comparison(expr, kinds);
     case ExprOp::in:
-    case ExprOp::not_in: return resolve_membership(expr, kinds);
+    case ExprOp::not_in:
+      return resolve_membership(expr, kinds);
     case ExprOp::is:
-    case ExprOp::is_not: return resolve_is(expr, kinds);
+    case ExprOp::is_not:
+      return resolve_is(expr, kinds);
     case ExprOp::union_:
     case ExprOp::minus:
     case ExprOp::intersect:
     case ExprOp::subset:
-    case ExprOp::overlaps: return resolve_set_operator(expr, kinds);
+    case ExprOp::overlaps:
+      return resolve_set_operator(expr, kinds);
     case ExprOp::add:
     case ExprOp::subtract:
     case ExprOp::multiply:
     case ExprOp::divide:
     case ExprOp::floor_divide:
     case ExprOp::modulo:
-    case ExprOp::negate: return resolve_arithmetic(expr, kinds);
+    case ExprOp::negate:
+      return resolve_arithmetic(expr, kinds);
     case ExprOp::coalesce: {
       TypedExpr out = typed(expr);
       Kinds first, second;
@@ -204,7 +225,8 @@ TypedExpr ExpressionResolver::resolve(const Expr& expr, Kinds& kinds) {
       kinds = join(then, otherwise);
       return out;
     }
-    case ExprOp::call: return resolve_call(expr, kinds);
+    case ExprOp::call:
+      return resolve_call(expr, kinds);
   }
   return typed(expr);
 }
@@ -220,11 +242,14 @@ TypedExpr ExpressionResolver::resolve_set(const Expr& expr, Kinds& kinds) {
     out.children.push_back(resolve(child, element));
     constant = constant && out.children.back().op == ExprOp::literal;
     if (element.has(kKindVersion) || element.only(kKindElements | kKindTable)) {
-      problem("RU004", fmt::format("a set holds booleans, numbers and strings, not `{}`", print(child)), child.span);
+      problem("RU004", fmt::format("a set holds booleans, numbers and strings, not `{}`", print(child)),
+              child.span);
     }
     kinds.elements = static_cast<std::uint16_t>(kinds.elements | element.bits);
-    if (element.words) words.insert(words.end(), element.words->begin(), element.words->end());
-    else any_word = any_word || element.has(kKindString);
+    if (element.words)
+      words.insert(words.end(), element.words->begin(), element.words->end());
+    else
+      any_word = any_word || element.has(kKindString);
   }
   if (!any_word) kinds.words = std::make_shared<const std::vector<std::string>>(std::move(words));
   if (constant) {
@@ -257,8 +282,10 @@ TypedExpr ExpressionResolver::resolve_comparison(const Expr& expr, Kinds& kinds)
     return out;
   }
   if (equality) {
-    if (b.op == ExprOp::literal || b.op == ExprOp::set) check_words(a, left, b, right);
-    else if (a.op == ExprOp::literal || a.op == ExprOp::set) check_words(b, right, a, left);
+    if (b.op == ExprOp::literal || b.op == ExprOp::set)
+      check_words(a, left, b, right);
+    else if (a.op == ExprOp::literal || a.op == ExprOp::set)
+      check_words(b, right, a, left);
   }
   return out;
 }
@@ -275,12 +302,15 @@ TypedExpr ExpressionResolver::resolve_membership(const Expr& expr, Kinds& kinds)
   if (set.elements != 0 && (comparable_bits(element.bits) & comparable_bits(set.elements)) == 0) {
     Kinds elements = of_bits(set.elements);
     problem("RU004",
-            fmt::format("`{}` ({}) is never in `{}`, which holds {}", print(a), describe(element), print(b), describe(elements)),
+            fmt::format("`{}` ({}) is never in `{}`, which holds {}", print(a), describe(element), print(b),
+                        describe(elements)),
             expr.span);
     return out;
   }
-  if (b.op == ExprOp::set) check_words(a, element, b, set);
-  else if (a.op == ExprOp::literal) check_words(b, set, a, element);
+  if (b.op == ExprOp::set)
+    check_words(a, element, b, set);
+  else if (a.op == ExprOp::literal)
+    check_words(b, set, a, element);
   return out;
 }
 
@@ -293,8 +323,10 @@ TypedExpr ExpressionResolver::resolve_set_operator(const Expr& expr, Kinds& kind
   require_kinds(a, left, kKindElements | kKindNone, "a list or set");
   require_kinds(b, right, kKindElements | kKindNone, "a list or set");
   if (expr.op != ExprOp::union_) {
-    if (b.op == ExprOp::set) check_words(a, left, b, right);
-    else if (a.op == ExprOp::set) check_words(b, right, a, left);
+    if (b.op == ExprOp::set)
+      check_words(a, left, b, right);
+    else if (a.op == ExprOp::set)
+      check_words(b, right, a, left);
   }
   if (expr.op == ExprOp::subset || expr.op == ExprOp::overlaps) {
     kinds = of_bits(kKindBoolean);
@@ -355,14 +387,17 @@ TypedExpr ExpressionResolver::resolve_call(const Expr& expr, Kinds& kinds) {
     std::vector<std::string> names;
     for (const FunctionInfo& function : kFunctions) names.emplace_back(function.name);
     const std::string near = nearest(expr.name, names);
-    problem("RU003", fmt::format("there is no function `{}`{}", expr.name, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
+    problem("RU003",
+            fmt::format("there is no function `{}`{}", expr.name,
+                        near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
             expr.span);
     return out;
   }
   out.function = info->function;
   if (static_cast<int>(arguments.size()) != info->arguments) {
     problem("RU004",
-            fmt::format("`{}` takes {} argument{}, not {}", expr.name, info->arguments, info->arguments == 1 ? "" : "s", arguments.size()),
+            fmt::format("`{}` takes {} argument{}, not {}", expr.name, info->arguments,
+                        info->arguments == 1 ? "" : "s", arguments.size()),
             expr.span);
     return out;
   }
@@ -379,13 +414,18 @@ TypedExpr ExpressionResolver::resolve_call(const Expr& expr, Kinds& kinds) {
       kinds.words = arguments[0].words;
       kinds.open_words = arguments[0].open_words;
       break;
-    case RuleFunction::kSplit: kinds.elements = kKindString; break;
+    case RuleFunction::kSplit:
+      kinds.elements = kKindString;
+      break;
     case RuleFunction::kMin:
     case RuleFunction::kMax:
       kinds = of_bits(((arguments[0].bits | arguments[1].bits) & (kKindNumber | kKindVersion)) | kKindNone);
       break;
-    case RuleFunction::kField: kinds.elements = kKindAny & ~kKindVersion; break;
-    default: break;
+    case RuleFunction::kField:
+      kinds.elements = kKindAny & ~kKindVersion;
+      break;
+    default:
+      break;
   }
   return out;
 }

@@ -10,14 +10,16 @@ namespace capstan {
 
 bool share_frontend(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   if (a.empty() || b.empty()) return true;
-  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return std::find(b.begin(), b.end(), name) != b.end(); });
+  return std::any_of(a.begin(), a.end(),
+                     [&](const std::string& name) { return std::find(b.begin(), b.end(), name) != b.end(); });
 }
 
 std::optional<Kinds> ExpressionResolver::target_kinds(std::string_view name) {
   if (name == "frontend" || name == "stack" || name == "gpu") return of_bits(kKindString);
   if (name == "compute_capability" || name == "num_gpus") return of_bits(kKindInteger);
   const std::vector<std::string>& components = schema_.components();
-  if (name != "capstan" && std::find(components.begin(), components.end(), name) != components.end()) return of_bits(kKindVersion);
+  if (name != "capstan" && std::find(components.begin(), components.end(), name) != components.end())
+    return of_bits(kKindVersion);
   return std::nullopt;
 }
 
@@ -41,16 +43,21 @@ std::optional<Kinds> ExpressionResolver::key_kinds(const std::string& name, Span
   return kinds;
 }
 
-std::optional<Kinds> ExpressionResolver::defined_kinds(const std::string& name, const DefinedFact& fact, Span span) {
+std::optional<Kinds> ExpressionResolver::defined_kinds(const std::string& name, const DefinedFact& fact,
+                                                       Span span) {
   std::optional<Kinds> kinds;
   for (const DefinedFact::Definition& definition : fact.definitions) {
-    if (!can_overlap(scope_.applies, definition.applies) || !share_frontend(scope_.frontends, definition.frontends)) continue;
+    if (!can_overlap(scope_.applies, definition.applies) ||
+        !share_frontend(scope_.frontends, definition.frontends))
+      continue;
     kinds = kinds ? join(*kinds, definition.kinds) : definition.kinds;
   }
   if (!kinds) {
     problem("RU009",
-            fact.pending.empty() ? fmt::format("`{}` is not defined for the releases that the rule applies to", name)
-                                 : fmt::format("`{}` is read before it is defined; the define needs an earlier phase or step", name),
+            fact.pending.empty()
+                ? fmt::format("`{}` is not defined for the releases that the rule applies to", name)
+                : fmt::format("`{}` is read before it is defined; the define needs an earlier phase or step",
+                              name),
             span);
     return any_kinds();
   }
@@ -64,7 +71,9 @@ void ExpressionResolver::report_unknown_name(const std::string& name, Span span)
   for (const auto& [known, fact] : defined_) candidates.push_back(known);
   for (const std::string& component : schema_.components()) candidates.push_back("target." + component);
   const std::string near = nearest(name, candidates);
-  problem("RU003", fmt::format("no release has a key or fact `{}`{}", name, near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
+  problem("RU003",
+          fmt::format("no release has a key or fact `{}`{}", name,
+                      near.empty() ? "" : fmt::format("; did you mean `{}`?", near)),
           span);
 }
 

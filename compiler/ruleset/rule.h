@@ -1,5 +1,6 @@
-// A resolved rule set: names interned, types checked, enum values known, version ranges parsed. Items are sorted in the
-// order in which the framework meets them (phase, step, code); a rule sees all rewrites before it and none after it.
+// A resolved rule set: names interned, types checked, enum values known, version ranges parsed. Items are
+// sorted in the order in which the framework meets them (phase, step, code); a rule sees all rewrites before
+// it and none after it.
 #pragma once
 
 #include <memory>
@@ -16,19 +17,37 @@ namespace capstan {
 
 /// Functions of the language; kNone for expressions that are no call.
 enum class RuleFunction : std::uint8_t {
-  kNone, kTokens, kMembers, kStrings, kSplit, kSize, kLength, kSum, kContains, kStartsWith, kEndsWith, kLower, kMin, kMax,
-  kAbs, kDivides, kInteger, kAllocator, kField
+  kNone,
+  kTokens,
+  kMembers,
+  kStrings,
+  kSplit,
+  kSize,
+  kLength,
+  kSum,
+  kContains,
+  kStartsWith,
+  kEndsWith,
+  kLower,
+  kMin,
+  kMax,
+  kAbs,
+  kDivides,
+  kInteger,
+  kAllocator,
+  kField
 };
 
-/// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list Value without
-/// equal elements, no children). `and` and `or` have two or more children, other operators as many as they need.
+/// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list
+/// Value without equal elements, no children). `and` and `or` have two or more children, other operators as
+/// many as they need.
 struct TypedExpr {
   ExprOp op = ExprOp::literal;
   RuleFunction function = RuleFunction::kNone;  ///< for call
-  FactId fact = 0;                    ///< for name, and for is/is_not on a bare name (which then has no child)
-  Value literal;                      ///< for literal and constant set
-  Version version;                    ///< for version
-  std::string name;                   ///< for call its function, for is and is_not the kind
+  FactId fact = 0;   ///< for name, and for is/is_not on a bare name (which then has no child)
+  Value literal;     ///< for literal and constant set
+  Version version;   ///< for version
+  std::string name;  ///< for call its function, for is and is_not the kind
   std::vector<TypedExpr> children;
   Span span;
 };
@@ -48,7 +67,7 @@ const char* enforcer_name(Enforcer enforcer);
 struct ResolvedAction {
   FixAction::Kind kind;
   FactId key;
-  TypedExpr value;                    ///< meaningless for unset
+  TypedExpr value;  ///< meaningless for unset
 };
 
 struct ResolvedFix {
@@ -63,39 +82,39 @@ struct RuleItem {
   enum class Kind { check, rewrite, define };
   Kind kind = Kind::check;
 
-  std::string code, name;             ///< empty code for defines
+  std::string code, name;  ///< empty code for defines
   FindingKind finding = FindingKind::rejects;
   Severity severity = Severity::error;
-  bool silent = false;                ///< rewrites that only normalise
+  bool silent = false;  ///< rewrites that only normalise
   Enforcer enforcer = Enforcer::core;
-  std::vector<std::string> frontends; ///< sorted; empty: all
+  std::vector<std::string> frontends;  ///< sorted; empty: all
   std::vector<ResolvedRange> applies;
-  int phase = 0;                      ///< index into RuleSet::phases
+  int phase = 0;  ///< index into RuleSet::phases
   std::int64_t step = 0;
 
   bool has_when = false;
   TypedExpr when;
-  TypedExpr require;                          ///< check
-  std::vector<ResolvedAction> assignments;    ///< rewrite
-  FactId defined = 0;                         ///< define
-  TypedExpr value;                            ///< define
+  TypedExpr require;                        ///< check
+  std::vector<ResolvedAction> assignments;  ///< rewrite
+  FactId defined = 0;                       ///< define
+  TypedExpr value;                          ///< define
 
   std::vector<FactId> blame;
-  std::vector<FactId> reads;                  ///< every fact of `when`, `require`, `value`, assignments; sorted
-  std::vector<FactId> shown;                  ///< `reads`, `blame` and the holes of `message`; sorted
-  std::string message, why;                   ///< message has {name} holes
+  std::vector<FactId> reads;  ///< every fact of `when`, `require`, `value`, assignments; sorted
+  std::vector<FactId> shown;  ///< `reads`, `blame` and the holes of `message`; sorted
+  std::string message, why;   ///< message has {name} holes
   std::vector<std::string> raises;
   std::vector<ResolvedFix> fixes;
   std::vector<SourceSyntax> sources;
   std::vector<EvidenceSyntax> evidence;
-  std::string file;                           ///< rule file, for explain and for pointing
+  std::string file;  ///< rule file, for explain and for pointing
   Span span;
 };
 
 struct RuleSet {
   FactNames names;
-  std::vector<std::string> phases;            ///< in order
-  std::vector<RuleItem> items;                ///< sorted by (phase, step, code, name)
+  std::vector<std::string> phases;  ///< in order
+  std::vector<RuleItem> items;      ///< sorted by (phase, step, code, name)
 };
 
 /// The items that apply to one stack (front-end and versions); indices into RuleSet::items, in order.

@@ -16,7 +16,8 @@ void append(std::string_view text, std::string& out) {
 bool take(std::string_view& bytes, std::string_view& text) {
   if (bytes.size() < 8) return false;
   std::uint64_t size = 0;
-  for (int byte = 7; byte >= 0; --byte) size = size << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(byte)]);
+  for (int byte = 7; byte >= 0; --byte)
+    size = size << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(byte)]);
   bytes.remove_prefix(8);
   if (size > bytes.size()) return false;
   text = bytes.substr(0, size);

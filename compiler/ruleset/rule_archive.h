@@ -1,5 +1,5 @@
-// The bytes in which the program carries its rule files: paths with parsed syntax, paths with documentation, phases.
-// Written at build time; reader and writer are always of the same build.
+// The bytes in which the program carries its rule files: paths with parsed syntax, paths with documentation,
+// phases. Written at build time; reader and writer are always of the same build.
 #pragma once
 
 #include <optional>

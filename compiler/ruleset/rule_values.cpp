@@ -11,7 +11,9 @@ namespace {
 // Up to this length a list is searched from front to back.
 constexpr std::size_t kShortList = 16;
 
-int sign(bool less, bool equal) { return less ? -1 : equal ? 0 : 1; }
+int sign(bool less, bool equal) {
+  return less ? -1 : equal ? 0 : 1;
+}
 
 /// A total order that agrees with same_value(), for sorting; NaN stands before all numbers.
 int order_values(const Value& a, const Value& b) {
@@ -21,15 +23,18 @@ int order_values(const Value& a, const Value& b) {
   };
   if (rank(a) != rank(b)) return sign(rank(a) < rank(b), false);
   switch (a.kind()) {
-    case Value::Kind::none: return 0;
-    case Value::Kind::boolean: return sign(a.boolean() < b.boolean(), a.boolean() == b.boolean());
+    case Value::Kind::none:
+      return 0;
+    case Value::Kind::boolean:
+      return sign(a.boolean() < b.boolean(), a.boolean() == b.boolean());
     case Value::Kind::integer:
     case Value::Kind::floating: {
       if (const auto order = order_numbers(a, b)) return *order;
       const bool a_nan = std::isnan(a.number()), b_nan = std::isnan(b.number());
       return sign(a_nan && !b_nan, a_nan == b_nan);
     }
-    case Value::Kind::string: return sign(a.string() < b.string(), a.string() == b.string());
+    case Value::Kind::string:
+      return sign(a.string() < b.string(), a.string() == b.string());
     case Value::Kind::list: {
       const Value::List &left = a.list(), &right = b.list();
       for (std::size_t index = 0; index < left.size() && index < right.size(); ++index) {
@@ -49,7 +54,9 @@ int order_values(const Value& a, const Value& b) {
   return 0;
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -100,9 +107,12 @@ Value apply_arithmetic(ExprOp op, const Value& a, const Value& b) {
     const std::int64_t left = a.integer(), right = b.integer();
     std::int64_t result = 0;
     switch (op) {
-      case ExprOp::add: return __builtin_add_overflow(left, right, &result) ? Value() : Value(result);
-      case ExprOp::subtract: return __builtin_sub_overflow(left, right, &result) ? Value() : Value(result);
-      case ExprOp::multiply: return __builtin_mul_overflow(left, right, &result) ? Value() : Value(result);
+      case ExprOp::add:
+        return __builtin_add_overflow(left, right, &result) ? Value() : Value(result);
+      case ExprOp::subtract:
+        return __builtin_sub_overflow(left, right, &result) ? Value() : Value(result);
+      case ExprOp::multiply:
+        return __builtin_mul_overflow(left, right, &result) ? Value() : Value(result);
       case ExprOp::floor_divide:
       case ExprOp::modulo: {
         if (right == 0 || (left == std::numeric_limits<std::int64_t>::min() && right == -1)) return {};
@@ -110,23 +120,30 @@ Value apply_arithmetic(ExprOp op, const Value& a, const Value& b) {
         if (left % right != 0 && (left < 0) != (right < 0)) --quotient;
         return Value(op == ExprOp::floor_divide ? quotient : left - quotient * right);
       }
-      default: return {};
+      default:
+        return {};
     }
   }
   const double left = a.number(), right = b.number();
   switch (op) {
-    case ExprOp::add: return Value(left + right);
-    case ExprOp::subtract: return Value(left - right);
-    case ExprOp::multiply: return Value(left * right);
-    case ExprOp::divide: return right == 0 ? Value() : Value(left / right);
-    case ExprOp::floor_divide: return right == 0 ? Value() : Value(std::floor(left / right));
+    case ExprOp::add:
+      return Value(left + right);
+    case ExprOp::subtract:
+      return Value(left - right);
+    case ExprOp::multiply:
+      return Value(left * right);
+    case ExprOp::divide:
+      return right == 0 ? Value() : Value(left / right);
+    case ExprOp::floor_divide:
+      return right == 0 ? Value() : Value(std::floor(left / right));
     case ExprOp::modulo: {
       if (right == 0) return {};
       double rest = std::fmod(left, right);
       if (rest != 0 && (rest < 0) != (right < 0)) rest += right;
       return Value(rest);
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -141,15 +158,18 @@ Membership::Membership(const Value::List& list) : list_(&list) {
   if (list.size() <= kShortList) return;
   sorted_.reserve(list.size());
   for (const Value& value : list) sorted_.push_back(&value);
-  std::sort(sorted_.begin(), sorted_.end(), [](const Value* a, const Value* b) { return order_values(*a, *b) < 0; });
+  std::sort(sorted_.begin(), sorted_.end(),
+            [](const Value* a, const Value* b) { return order_values(*a, *b) < 0; });
 }
 
 bool Membership::contains(const Value& value) const {
   if (sorted_.empty()) {
-    return std::any_of(list_->begin(), list_->end(), [&](const Value& element) { return same_value(element, value); });
+    return std::any_of(list_->begin(), list_->end(),
+                       [&](const Value& element) { return same_value(element, value); });
   }
-  const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), &value,
-                                      [](const Value* a, const Value* b) { return order_values(*a, *b) < 0; });
+  const auto found =
+      std::lower_bound(sorted_.begin(), sorted_.end(), &value,
+                       [](const Value* a, const Value* b) { return order_values(*a, *b) < 0; });
   return found != sorted_.end() && same_value(**found, value);
 }
 
@@ -157,7 +177,8 @@ Value::List unique_elements(const Value::List& list) {
   Value::List unique;
   if (list.size() <= kShortList) {
     for (const Value& value : list) {
-      if (std::none_of(unique.begin(), unique.end(), [&](const Value& seen) { return same_value(seen, value); })) {
+      if (std::none_of(unique.begin(), unique.end(),
+                       [&](const Value& seen) { return same_value(seen, value); })) {
         unique.push_back(value);
       }
     }
@@ -187,7 +208,9 @@ bool overlap(const Value::List& a, const Value::List& b) {
   return std::any_of(a.begin(), a.end(), [&](const Value& value) { return members.contains(value); });
 }
 
-bool same_set(const Value::List& a, const Value::List& b) { return is_subset(a, b) && is_subset(b, a); }
+bool same_set(const Value::List& a, const Value::List& b) {
+  return is_subset(a, b) && is_subset(b, a);
+}
 
 std::optional<std::string_view> enum_member(std::string_view text) {
   const std::size_t dot = text.find('.');
@@ -211,14 +234,17 @@ Value::List module_parts(const Value& value, Wanted wanted) {
   Value::List parts;
   const auto take = [&](std::string_view text) {
     const auto member = enum_member(text);
-    if (member ? wanted != Wanted::strings : wanted != Wanted::members) parts.emplace_back(std::string(member.value_or(text)));
+    if (member ? wanted != Wanted::strings : wanted != Wanted::members)
+      parts.emplace_back(std::string(member.value_or(text)));
   };
   if (value.kind() == Value::Kind::string) {
     for_parts(value.string(), ",", take);
   } else if (value.kind() == Value::Kind::list) {
     for (const Value& element : value.list()) {
-      if (element.kind() == Value::Kind::string) take(element.string());
-      else if (wanted == Wanted::all) parts.push_back(element);
+      if (element.kind() == Value::Kind::string)
+        take(element.string());
+      else if (wanted == Wanted::all)
+        parts.push_back(element);
     }
   }
   return unique_elements(parts);
@@ -226,14 +252,21 @@ Value::List module_parts(const Value& value, Wanted wanted) {
 
 }  // namespace
 
-Value::List module_tokens(const Value& value) { return module_parts(value, Wanted::all); }
-Value::List module_members(const Value& value) { return module_parts(value, Wanted::members); }
-Value::List module_strings(const Value& value) { return module_parts(value, Wanted::strings); }
+Value::List module_tokens(const Value& value) {
+  return module_parts(value, Wanted::all);
+}
+Value::List module_members(const Value& value) {
+  return module_parts(value, Wanted::members);
+}
+Value::List module_strings(const Value& value) {
+  return module_parts(value, Wanted::strings);
+}
 
 Value::List split_parts(const Value& value, std::string_view separator) {
   Value::List parts;
   if (value.kind() == Value::Kind::string) {
-    for_parts(value.string(), separator, [&](std::string_view part) { parts.emplace_back(std::string(trim(part))); });
+    for_parts(value.string(), separator,
+              [&](std::string_view part) { parts.emplace_back(std::string(trim(part))); });
   } else if (value.kind() == Value::Kind::list) {
     parts = value.list();
   }
@@ -281,7 +314,8 @@ Value allocator_value(std::string_view text, std::string_view option) {
     }
     const std::string_view part = std::string_view(plain).substr(begin, at - begin);
     const std::size_t colon = part.find(':');
-    if (colon != std::string_view::npos && part.substr(0, colon) == option) found = Value(std::string(part.substr(colon + 1)));
+    if (colon != std::string_view::npos && part.substr(0, colon) == option)
+      found = Value(std::string(part.substr(colon + 1)));
     begin = at + 1;
   }
   return found;

@@ -1,6 +1,7 @@
-// What the operators and functions of the rule language make of known values (docs/rule-language.md): equality, order,
-// arithmetic, membership, and the functions on strings and lists. Total: every input gives a value, none where the
-// language says so. Lists may be long (a config is untrusted): nothing here is quadratic in their length.
+// What the operators and functions of the rule language make of known values (docs/rule-language.md):
+// equality, order, arithmetic, membership, and the functions on strings and lists. Total: every input gives a
+// value, none where the language says so. Lists may be long (a config is untrusted): nothing here is
+// quadratic in their length.
 #pragma once
 
 #include <optional>
@@ -37,10 +38,12 @@ bool same_set(const Value::List& a, const Value::List& b);
 bool is_subset(const Value::List& a, const Value::List& b);
 bool overlap(const Value::List& a, const Value::List& b);
 
-/// `CudaGraphScope.attn` -> `attn`; nothing when the text names no enum member (TYPE.member, TYPE capitalised).
+/// `CudaGraphScope.attn` -> `attn`; nothing when the text names no enum member (TYPE.member, TYPE
+/// capitalised).
 std::optional<std::string_view> enum_member(std::string_view text);
-/// Sets: the tokens of a module list (names of enum members count as their names), only its enum members, only its plain
-/// strings. A string is split at commas, parts kept as written; none and other kinds give the empty set.
+/// Sets: the tokens of a module list (names of enum members count as their names), only its enum members,
+/// only its plain strings. A string is split at commas, parts kept as written; none and other kinds give the
+/// empty set.
 Value::List module_tokens(const Value& value);
 Value::List module_members(const Value& value);
 Value::List module_strings(const Value& value);
@@ -50,8 +53,8 @@ Value::List split_parts(const Value& value, std::string_view separator);
 Value sum_elements(const Value& value);
 /// An integer from its decimal text; integers stay; else none.
 Value integer_from(const Value& value);
-/// Value of an option in an allocator string (`a:1,b:[2:3,4:5]`), as PyTorch reads it: blanks mean nothing, options end at
-/// commas outside brackets, the last one of a name counts. None if absent.
+/// Value of an option in an allocator string (`a:1,b:[2:3,4:5]`), as PyTorch reads it: blanks mean nothing,
+/// options end at commas outside brackets, the last one of a name counts. None if absent.
 Value allocator_value(std::string_view text, std::string_view option);
 std::string lower_ascii(std::string_view text);
 

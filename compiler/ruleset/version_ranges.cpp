@@ -15,8 +15,8 @@ std::vector<ResolvedBound> bounds_on(const std::vector<ResolvedRange>& ranges, c
   return bounds;
 }
 
-/// The next version after, for trying the inside of open bounds: versions are dense enough that a stage number more lies
-/// between any two that are written down.
+/// The next version after, for trying the inside of open bounds: versions are dense enough that a stage
+/// number more lies between any two that are written down.
 Version after(Version version) {
   ++version.stage_number;
   return version;
@@ -30,7 +30,8 @@ Version before(Version version) {
 bool satisfiable(const std::vector<ResolvedBound>& bounds) {
   if (bounds.empty()) return true;
   const auto all_hold = [&](const Version& version) {
-    return std::all_of(bounds.begin(), bounds.end(), [&](const ResolvedBound& bound) { return holds(bound, version); });
+    return std::all_of(bounds.begin(), bounds.end(),
+                       [&](const ResolvedBound& bound) { return holds(bound, version); });
   };
   return std::any_of(bounds.begin(), bounds.end(), [&](const ResolvedBound& bound) {
     return all_hold(bound.version) || all_hold(after(bound.version)) || all_hold(before(bound.version));
@@ -41,12 +42,18 @@ bool satisfiable(const std::vector<ResolvedBound>& bounds) {
 
 bool holds(const ResolvedBound& bound, const Version& version) {
   switch (bound.comparison) {
-    case Comparison::less: return version < bound.version;
-    case Comparison::less_equal: return version <= bound.version;
-    case Comparison::equal: return version == bound.version;
-    case Comparison::greater_equal: return version >= bound.version;
-    case Comparison::greater: return version > bound.version;
-    case Comparison::not_equal: return version != bound.version;
+    case Comparison::less:
+      return version < bound.version;
+    case Comparison::less_equal:
+      return version <= bound.version;
+    case Comparison::equal:
+      return version == bound.version;
+    case Comparison::greater_equal:
+      return version >= bound.version;
+    case Comparison::greater:
+      return version > bound.version;
+    case Comparison::not_equal:
+      return version != bound.version;
   }
   return false;
 }
@@ -63,28 +70,39 @@ bool applies_to(const std::vector<ResolvedRange>& ranges, const Stack& stack) {
 bool can_overlap(const std::vector<ResolvedRange>& a, const std::vector<ResolvedRange>& b) {
   std::vector<ResolvedRange> both = a;
   both.insert(both.end(), b.begin(), b.end());
-  return std::all_of(both.begin(), both.end(),
-                     [&](const ResolvedRange& range) { return satisfiable(bounds_on(both, range.component)); });
+  return std::all_of(both.begin(), both.end(), [&](const ResolvedRange& range) {
+    return satisfiable(bounds_on(both, range.component));
+  });
 }
 
 const char* enforcer_name(Enforcer enforcer) {
   switch (enforcer) {
-    case Enforcer::core: return "core";
-    case Enforcer::bridge: return "bridge";
-    case Enforcer::megatron_lm: return "megatron-lm";
-    case Enforcer::transformer_engine: return "transformer-engine";
-    case Enforcer::torch: return "torch";
-    case Enforcer::nccl: return "nccl";
-    case Enforcer::capstan: return "capstan";
+    case Enforcer::core:
+      return "core";
+    case Enforcer::bridge:
+      return "bridge";
+    case Enforcer::megatron_lm:
+      return "megatron-lm";
+    case Enforcer::transformer_engine:
+      return "transformer-engine";
+    case Enforcer::torch:
+      return "torch";
+    case Enforcer::nccl:
+      return "nccl";
+    case Enforcer::capstan:
+      return "capstan";
   }
   return "?";
 }
 
 bool runs(std::string_view frontend, Enforcer enforcer) {
   switch (enforcer) {
-    case Enforcer::bridge: return frontend == "bridge";
-    case Enforcer::megatron_lm: return frontend == "megatron-lm";
-    default: return true;
+    case Enforcer::bridge:
+      return frontend == "bridge";
+    case Enforcer::megatron_lm:
+      return frontend == "megatron-lm";
+    default:
+      return true;
   }
 }
 
