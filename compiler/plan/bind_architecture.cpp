@@ -30,7 +30,11 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
     dims.layers = std::min(dims.layers, *limit);
   dims.hidden = needed(config, "model.hidden_size", "width of the residual stream", kMostWidth);
   dims.heads = needed(config, "model.num_attention_heads", "number of query heads", kMostHeads);
-  dims.kv_heads = config.integer("model.num_query_groups", 1, kMostHeads, dims.heads);
+  // The framework fills in the number of heads; 0 when that is missing, which was reported above.
+  const bool groups_follow =
+      config.value("model.num_query_groups") == Value(0) && !config.is_set("model.num_query_groups");
+  dims.kv_heads =
+      groups_follow ? dims.heads : config.integer("model.num_query_groups", 1, kMostHeads, dims.heads);
   if (dims.heads % dims.kv_heads != 0) {
     config.problem(
         "PL003", "model.num_query_groups",

@@ -24,7 +24,6 @@ constexpr std::array kLimits = {
     Limit{"model.pipeline_model_parallel_size", kOne, "pipeline parallelism"},
     Limit{"model.context_parallel_size", kOne, "context parallelism"},
     Limit{"model.expert_model_parallel_size", kOne, "expert parallelism"},
-    Limit{"model.expert_tensor_parallel_size", kOne, "expert parallelism"},
     Limit{"model.virtual_pipeline_model_parallel_size", kOne, "pipeline parallelism"},
     Limit{"model.sequence_parallel", kOff, "sequence parallelism"},
     Limit{"cluster.world_size", kOne, "training over several GPUs yet"},
@@ -126,13 +125,23 @@ constexpr std::array<std::string_view, 37> kWithoutEffect = {"model.account_for_
                                                              "optimizer.pin_cpu_params"};
 
 /// Keys that belong to a feature which is off, by prefix; the feature itself stands in kLimits.
-constexpr std::array<std::string_view, 16> kOfFeaturesThatAreOff = {
-    "model.moe_",           "model.mamba_",          "model.fp8_",
-    "model.fp4_",           "model.yarn_",           "model.mup_",
-    "model.mtp_",           "model.rope_scaling_",   "model.linear_",
-    "model.inference_",     "model.cpu_offloading_", "model.dsa_",
-    "mixed_precision.fp8_", "mixed_precision.fp4_",  "optimizer.muon_",
-    "optimizer.lion_"};
+constexpr std::array<std::string_view, 17> kOfFeaturesThatAreOff = {"model.expert_tensor_parallel_size",
+                                                                    "model.moe_",
+                                                                    "model.mamba_",
+                                                                    "model.fp8_",
+                                                                    "model.fp4_",
+                                                                    "model.yarn_",
+                                                                    "model.mup_",
+                                                                    "model.mtp_",
+                                                                    "model.rope_scaling_",
+                                                                    "model.linear_",
+                                                                    "model.inference_",
+                                                                    "model.cpu_offloading_",
+                                                                    "model.dsa_",
+                                                                    "mixed_precision.fp8_",
+                                                                    "mixed_precision.fp4_",
+                                                                    "optimizer.muon_",
+                                                                    "optimizer.lion_"};
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
