@@ -110,6 +110,12 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
         layer.removed = override->path;
         layer.removed_span = override->key_span;
         removals.push_back(std::move(layer));
+      } else if (override->path.front() == "env_vars" && override->path.size() == 2) {
+        ++context.record.mapped;
+        const Value& value = override->value.scalar;
+        builder.set("env." + override->path[1], override->key_span,
+                    value.kind() == Value::Kind::string ? value : Value(to_text(value)),
+                    override->value.span);
       } else if (!knows(context.view, key_of(override->path))) {
         report_unknown(
             context, joined(override->path),

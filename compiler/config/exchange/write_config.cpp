@@ -1,0 +1,329 @@
+#include "compiler/config/exchange/write_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "compiler/config/exchange/write_arguments.h"
+
+namespace capstan {
+namespace {
+
+constexpr std::pair<ExportFormat, const char*> kNames[] = {{ExportFormat::toml, "toml"},
+                                                           {ExportFormat::bridge_yaml, "bridge-yaml"},
+                                                           {ExportFormat::megatron_args, "megatron-args"},
+                                                           {ExportFormat::python, "python"},
+                                                           {ExportFormat::hydra, "hydra"},
+                                                           {ExportFormat::env, "env"}};
+
+/// Sections that the training framework does not have.
+bool is_own_section(std::string_view section) {
+  return section == "target" || section == "cluster" || section == "execute";
+}
+
+std::string json_string(const std::string& text) {
+  return to_text(Value(text));
+}
+
+/// A double with all digits, and a point or exponent so that it stays one.
+std::string float_text(double value) {
+  return to_text(Value(value));
+}
+
+bool contains_none(const Value& value) {
+  if (value.is_none()) return true;
+  if (value.kind() == Value::Kind::list)
+    return std::any_of(value.list().begin(), value.list().end(), contains_none);
+  if (value.kind() == Value::Kind::table) {
+    return std::any_of(value.table().begin(), value.table().end(),
+                       [](const auto& entry) { return contains_none(entry.second); });
+  }
+  return false;
+}
+
+// --- YAML (flow style below the second level, so that one line is one key) ---
+
+std::string yaml_value(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::none:
+      return "null";
+    case Value::Kind::floating:
+      if (std::isnan(value.floating())) return ".nan";
+      if (std::isinf(value.floating())) return value.floating() > 0 ? ".inf" : "-.inf";
+      return float_text(value.floating());
+    case Value::Kind::list: {
+      std::string out = "[";
+      for (const Value& item : value.list()) out += (out.size() > 1 ? ", " : "") + yaml_value(item);
+      return out + "]";
+    }
+    case Value::Kind::table: {
+      std::string out = "{";
+      for (const auto& [key, item] : value.table())
+        out += (out.size() > 1 ? ", " : "") + json_string(key) + ": " + yaml_value(item);
+      return out + "}";
+    }
+    default:
+      return to_text(value);
+  }
+}
+
+// --- Python ---
+
+std::string python_value(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::none:
+      return "None";
+    case Value::Kind::boolean:
+      return value.boolean() ? "True" : "False";
+    case Value::Kind::list: {
+      std::string out = "[";
+      for (const Value& item : value.list()) out += (out.size() > 1 ? ", " : "") + python_value(item);
+      return out + "]";
+    }
+    case Value::Kind::table: {
+      std::string out = "{";
+      for (const auto& [key, item] : value.table())
+        out += (out.size() > 1 ? ", " : "") + json_string(key) + ": " + python_value(item);
+      return out + "}";
+    }
+    default:
+      return to_text(value);
+  }
+}
+
+bool is_finite(const Value& value) {
+  if (value.kind() == Value::Kind::floating) return std::isfinite(value.floating());
+  if (value.kind() == Value::Kind::list)
+    return std::all_of(value.list().begin(), value.list().end(), is_finite);
+  if (value.kind() == Value::Kind::table) {
+    return std::all_of(value.table().begin(), value.table().end(),
+                       [](const auto& entry) { return is_finite(entry.second); });
+  }
+  return true;
+}
+
+// --- Hydra ---
+
+std::string hydra_string(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string hydra_value(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::none:
+      return "null";
+    case Value::Kind::string:
+      return hydra_string(value.string());
+    case Value::Kind::list: {
+      std::string out = "[";
+      for (const Value& item : value.list()) out += (out.size() > 1 ? "," : "") + hydra_value(item);
+      return out + "]";
+    }
+    case Value::Kind::table: {
+      std::string out = "{";
+      for (const auto& [key, item] : value.table())
+        out += (out.size() > 1 ? "," : "") + hydra_string(key) + ":" + hydra_value(item);
+      return out + "}";
+    }
+    default:
+      return to_text(value);
+  }
+}
+
+bool has_line_feed(const Value& value) {
+  if (value.kind() == Value::Kind::string) return value.string().find('\n') != std::string::npos;
+  if (value.kind() == Value::Kind::list)
+    return std::any_of(value.list().begin(), value.list().end(), has_line_feed);
+  if (value.kind() == Value::Kind::table) {
+    return std::any_of(value.table().begin(), value.table().end(),
+                       [](const auto& entry) { return has_line_feed(entry.second); });
+  }
+  return false;
+}
+
+std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+/// Settings by section, in the map's order.
+std::map<std::string, std::vector<const Setting*>> by_section(const Config& config) {
+  std::map<std::string, std::vector<const Setting*>> sections;
+  for (const auto& [path, setting] : config.settings) {
+    if (path.find('.') != std::string::npos) sections[std::string(section_of(path))].push_back(&setting);
+  }
+  return sections;
+}
+
+std::string key_of(const Setting& setting) {
+  return setting.path.substr(setting.path.find('.') + 1);
+}
+
+bool is_bare(const std::string& key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+class Writer {
+ public:
+  Writer(const Config& config, const SchemaView& view) : config_(config), view_(view) {}
+
+  WrittenConfig toml() {
+    for (const auto& [section, settings] : by_section(config_)) {
+      std::string body;
+      for (const Setting* setting : settings) {
+        if (contains_none(setting->value)) {
+          leave(setting->path, "TOML has no value for none");
+          continue;
+        }
+        const std::string key = key_of(*setting);
+        body += (is_bare(key) ? key : json_string(key)) + " = " + to_text(setting->value) + "\n";
+      }
+      if (!body.empty()) out_.text += (out_.text.empty() ? "[" : "\n[") + section + "]\n" + body;
+    }
+    return finish();
+  }
+
+  WrittenConfig yaml() {
+    for (const auto& [section, settings] : by_section(config_)) {
+      std::string body;
+      for (const Setting* setting : settings) {
+        if (skip(*setting, false)) continue;
+        body += "  " + (is_bare(key_of(*setting)) ? key_of(*setting) : json_string(key_of(*setting))) + ": " +
+                yaml_value(setting->value) + "\n";
+      }
+      if (!body.empty()) out_.text += (section == kEnvironmentSection ? "env_vars" : section) + ":\n" + body;
+    }
+    return finish();
+  }
+
+  WrittenConfig python() {
+    std::string variables;
+    for (const auto& [section, settings] : by_section(config_)) {
+      for (const Setting* setting : settings) {
+        if (skip(*setting, true)) continue;
+        if (section == kEnvironmentSection) {
+          variables += (variables.empty() ? "" : ", ") + json_string(key_of(*setting)) + ": " +
+                       python_value(setting->value);
+        } else if (setting->path == "mixed_precision.recipe") {
+          out_.text += "cfg.mixed_precision = " + python_value(setting->value) + "\n";
+        } else {
+          out_.text += "cfg." + setting->path + " = " + python_value(setting->value) + "\n";
+        }
+      }
+    }
+    if (!variables.empty()) out_.text += "cfg.env_vars = {" + variables + "}\n";
+    return finish();
+  }
+
+  WrittenConfig hydra() {
+    for (const auto& [section, settings] : by_section(config_)) {
+      for (const Setting* setting : settings) {
+        if (skip(*setting, false)) continue;
+        if (has_line_feed(setting->value)) {
+          leave(setting->path, "an override is one line");
+          continue;
+        }
+        const std::string path =
+            section == kEnvironmentSection ? "++env_vars." + key_of(*setting) : setting->path;
+        out_.text += path + "=" + hydra_value(setting->value) + "\n";
+      }
+    }
+    return finish();
+  }
+
+  WrittenConfig env() {
+    for (const auto& [section, settings] : by_section(config_)) {
+      for (const Setting* setting : settings) {
+        if (section != kEnvironmentSection) continue;
+        if (setting->value == Value("?")) {
+          leave(setting->path, "the value is open");
+          continue;
+        }
+        const std::string value =
+            setting->value.kind() == Value::Kind::string ? setting->value.string() : to_text(setting->value);
+        out_.text += "export " + key_of(*setting) + "=" + shell_quoted(value) + "\n";
+      }
+    }
+    return finish();
+  }
+
+ private:
+  void leave(std::string path, std::string why) {
+    out_.left_out.push_back({std::move(path), std::move(why)});
+  }
+
+  /// True, with the reason noted, for what a config of the framework cannot hold.
+  bool skip(const Setting& setting, bool finite_only) {
+    if (is_own_section(section_of(setting.path))) {
+      // The front-end is said by the format itself.
+      if (section_of(setting.path) != "target") leave(setting.path, "only Capstan reads this section");
+      return true;
+    }
+    if (setting.value == Value("?")) return leave(setting.path, "the value is open"), true;
+    if (finite_only && !is_finite(setting.value))
+      return leave(setting.path, "no literal stands for inf or nan"), true;
+    return false;
+  }
+
+  WrittenConfig finish() {
+    std::sort(out_.left_out.begin(), out_.left_out.end(),
+              [](const auto& a, const auto& b) { return a.path < b.path; });
+    return std::move(out_);
+  }
+
+  const Config& config_;
+  const SchemaView& view_;
+  WrittenConfig out_;
+};
+
+}  // namespace
+
+const char* export_format_name(ExportFormat format) {
+  for (const auto& [known, name] : kNames) {
+    if (known == format) return name;
+  }
+  return "?";
+}
+
+std::optional<ExportFormat> parse_export_format(std::string_view name) {
+  for (const auto& [format, known] : kNames) {
+    if (name == known) return format;
+  }
+  return std::nullopt;
+}
+
+WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
+  Writer writer(config, view);
+  switch (format) {
+    case ExportFormat::toml:
+      return writer.toml();
+    case ExportFormat::bridge_yaml:
+      return writer.yaml();
+    case ExportFormat::megatron_args:
+      return write_arguments(config, view);
+    case ExportFormat::python:
+      return writer.python();
+    case ExportFormat::hydra:
+      return writer.hydra();
+    case ExportFormat::env:
+      return writer.env();
+  }
+  return {};
+}
+
+}  // namespace capstan

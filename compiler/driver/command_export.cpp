@@ -1,0 +1,51 @@
+#include "compiler/driver/command_export.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "compiler/config/exchange/write_config.h"
+#include "compiler/diagnostics/render/display_text.h"
+#include "compiler/driver/resolved_file.h"
+
+namespace capstan {
+namespace {
+
+struct ExportOptions {
+  std::string file;
+  std::string to;
+  std::string output;
+  ConfigOptions config;
+};
+
+int export_config(const ExportOptions& options) {
+  const ResolvedFile file = resolve_file(options.file, options.config, false);
+  if (!file.prepared) return kExitFindings;
+  const WrittenConfig written = write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
+  write_output(options.output, written.text);
+  if (!written.left_out.empty() && options.to != "env") {
+    std::string text = fmt::format("capstan: {} of the config cannot be said in {}:\n", written.left_out.size(), options.to);
+    for (const WrittenConfig::LeftOut& left : written.left_out) text += fmt::format("  {}: {}\n", safe_text(left.path), safe_text(left.why));
+    std::fputs(text.c_str(), stderr);
+  }
+  return file.has_errors ? kExitFindings : kExitClean;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* command = program.add_subcommand("export", "write a config in a format that others read");
+  command->add_option("file", options->file, "config file, or - for standard input")->required()->type_name("FILE");
+  command->add_option("--to", options->to, "bridge-yaml, megatron-args, python, hydra, env or toml")
+      ->required()
+      ->check(CLI::IsMember({"bridge-yaml", "megatron-args", "python", "hydra", "env", "toml"}));
+  command->add_option("--output,-o", options->output, "file instead of standard output")->type_name("FILE");
+  add_config_options(*command, options->config);
+  command->callback([options, &exit_code] { exit_code = export_config(*options); });
+}
+
+}  // namespace capstan

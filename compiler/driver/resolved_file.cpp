@@ -1,0 +1,45 @@
+#include "compiler/driver/resolved_file.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/usage_error.h"
+#include "grammar/source/replace_file.h"
+
+namespace capstan {
+
+ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options, bool verbose) {
+  ResolvedFile file;
+  Sink sink;
+  file.workspace = std::make_unique<Workspace>(options, sink);
+  if (file.workspace->ok()) {
+    if (const auto source = file.workspace->read_source(path, "<stdin>", sink)) {
+      file.prepared = file.workspace->prepare(*source, sink);
+    }
+  }
+  file.has_errors = sink.has_errors();
+  std::vector<Diagnostic> shown;
+  for (const Diagnostic& diagnostic : sink.diagnostics()) {
+    if (verbose || diagnostic.severity == Severity::error) shown.push_back(diagnostic);
+  }
+  sort_for_output(shown);
+  if (!shown.empty()) {
+    RunSummary summary;
+    summary.files = 1;
+    std::fputs(render_text(shown, file.workspace->sources(), summary, {}).c_str(), stderr);
+  }
+  return file;
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path.empty() || path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  if (const auto failure = replace_file(path, text)) throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
+}
+
+}  // namespace capstan
