@@ -29,7 +29,8 @@ std::string value_words(const EffectiveValue* value) {
 std::string origin_words(const EffectiveValue* value, const SourceMap& sources) {
   if (value == nullptr) return "";
   if (value->setting == nullptr) return "default";
-  const Span place = value->setting->origin.key.exists() ? value->setting->origin.key : value->setting->origin.value;
+  const Span place =
+      value->setting->origin.key.exists() ? value->setting->origin.key : value->setting->origin.value;
   if (!place.exists()) return origin_kind_name(value->origin);
   const LineColumn at = sources[place.source].locate(place.begin);
   return fmt::format("{}:{}:{}", sources[place.source].name(), at.line, at.column);
@@ -48,11 +49,14 @@ int diff(const DiffOptions& options) {
   if (options.format == "json") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const EffectiveDifference& difference : differences) {
-      list.push_back({{"key", difference.path},
-                      {"before", difference.before == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value_words(difference.before))},
-                      {"after", difference.after == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value_words(difference.after))},
-                      {"before_origin", origin_words(difference.before, before.workspace->sources())},
-                      {"after_origin", origin_words(difference.after, after.workspace->sources())}});
+      list.push_back(
+          {{"key", difference.path},
+           {"before", difference.before == nullptr ? nlohmann::ordered_json(nullptr)
+                                                   : nlohmann::ordered_json(value_words(difference.before))},
+           {"after", difference.after == nullptr ? nlohmann::ordered_json(nullptr)
+                                                 : nlohmann::ordered_json(value_words(difference.after))},
+           {"before_origin", origin_words(difference.before, before.workspace->sources())},
+           {"after_origin", origin_words(difference.after, after.workspace->sources())}});
     }
     const nlohmann::ordered_json out = {{"version", 1},
                                         {"before", {{"stack", stack_a}, {"digest", effective_digest(a)}}},
@@ -62,14 +66,16 @@ int diff(const DiffOptions& options) {
   } else {
     std::string text;
     for (const EffectiveDifference& difference : differences) {
-      text += fmt::format("{}: {} -> {}", difference.path, value_words(difference.before), value_words(difference.after));
+      text += fmt::format("{}: {} -> {}", difference.path, value_words(difference.before),
+                          value_words(difference.after));
       const std::string from = origin_words(difference.before, before.workspace->sources());
       const std::string to = origin_words(difference.after, after.workspace->sources());
       text += fmt::format("  ({} -> {})\n", from.empty() ? "absent" : from, to.empty() ? "absent" : to);
     }
     text = safe_text(text, true);
-    text += differences.empty() ? fmt::format("no difference; stacks {} and {}\n", stack_a, stack_b)
-                                : fmt::format("{} keys differ; stacks {} and {}\n", differences.size(), stack_a, stack_b);
+    text += differences.empty()
+                ? fmt::format("no difference; stacks {} and {}\n", stack_a, stack_b)
+                : fmt::format("{} keys differ; stacks {} and {}\n", differences.size(), stack_a, stack_b);
     write_output("", text);
   }
   return differences.empty() ? kExitClean : kExitFindings;
@@ -79,10 +85,12 @@ int diff(const DiffOptions& options) {
 
 void add_diff_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<DiffOptions>();
-  CLI::App* command = program.add_subcommand("diff", "how two configs differ, after defaults and renamed keys");
+  CLI::App* command =
+      program.add_subcommand("diff", "how two configs differ, after defaults and renamed keys");
   command->add_option("before", options->before, "config file")->required()->type_name("A");
   command->add_option("after", options->after, "config file")->required()->type_name("B");
-  command->add_option("--target-after", options->target_after, "stack of the second config, when it is another one than --target");
+  command->add_option("--target-after", options->target_after,
+                      "stack of the second config, when it is another one than --target");
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   add_config_options(*command, options->config);
   command->callback([options, &exit_code] { exit_code = diff(*options); });

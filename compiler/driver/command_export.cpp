@@ -24,11 +24,14 @@ struct ExportOptions {
 int export_config(const ExportOptions& options) {
   const ResolvedFile file = resolve_file(options.file, options.config, false);
   if (!file.prepared) return kExitFindings;
-  const WrittenConfig written = write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
+  const WrittenConfig written =
+      write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
   write_output(options.output, written.text);
   if (!written.left_out.empty() && options.to != "env") {
-    std::string text = fmt::format("capstan: {} of the config cannot be said in {}:\n", written.left_out.size(), options.to);
-    for (const WrittenConfig::LeftOut& left : written.left_out) text += fmt::format("  {}: {}\n", safe_text(left.path), safe_text(left.why));
+    std::string text =
+        fmt::format("capstan: {} of the config cannot be said in {}:\n", written.left_out.size(), options.to);
+    for (const WrittenConfig::LeftOut& left : written.left_out)
+      text += fmt::format("  {}: {}\n", safe_text(left.path), safe_text(left.why));
     std::fputs(text.c_str(), stderr);
   }
   return file.has_errors ? kExitFindings : kExitClean;
@@ -39,7 +42,9 @@ int export_config(const ExportOptions& options) {
 void add_export_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = program.add_subcommand("export", "write a config in a format that others read");
-  command->add_option("file", options->file, "config file, or - for standard input")->required()->type_name("FILE");
+  command->add_option("file", options->file, "config file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--to", options->to, "bridge-yaml, megatron-args, python, hydra, env or toml")
       ->required()
       ->check(CLI::IsMember({"bridge-yaml", "megatron-args", "python", "hydra", "env", "toml"}));

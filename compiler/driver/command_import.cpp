@@ -20,14 +20,18 @@ struct ImportOptions {
   ConfigOptions config;
 };
 
-std::string comment(const std::string& text) { return "# " + safe_text(text) + "\n"; }
+std::string comment(const std::string& text) {
+  return "# " + safe_text(text) + "\n";
+}
 
-std::string listed(const char* title, const std::vector<ReadRecord::Entry>& entries, const SourceMap& sources) {
+std::string listed(const char* title, const std::vector<ReadRecord::Entry>& entries,
+                   const SourceMap& sources) {
   if (entries.empty()) return {};
   std::string out = comment(title);
   for (const ReadRecord::Entry& entry : entries) {
     std::string place;
-    if (entry.place.exists()) place = fmt::format(" (line {})", sources[entry.place.source].locate(entry.place.begin).line);
+    if (entry.place.exists())
+      place = fmt::format(" (line {})", sources[entry.place.source].locate(entry.place.begin).line);
     out += comment(fmt::format("  {}{}: {}", entry.name, place, entry.why));
   }
   return out;
@@ -45,17 +49,20 @@ int import_config(const ImportOptions& options) {
   prepared.config.settings.erase("target.frontend");
   prepared.config.settings["target.stack"] = stack;
   const WrittenConfig written = write_config(prepared.config, *prepared.schema, ExportFormat::toml);
-  std::string header = comment(fmt::format("Imported from {} ({}) for {}.", options.file == "-" ? "standard input" : options.file,
+  std::string header = comment(fmt::format("Imported from {} ({}) for {}.",
+                                           options.file == "-" ? "standard input" : options.file,
                                            format_name(prepared.format), prepared.stack.stack.name));
   if (prepared.record.total > 0) {
-    header += comment(fmt::format("{} of {} arguments or settings have a key.", prepared.record.mapped, prepared.record.total));
+    header += comment(fmt::format("{} of {} arguments or settings have a key.", prepared.record.mapped,
+                                  prepared.record.total));
   }
   header += listed("No part of a config:", prepared.record.irrelevant, sources);
   header += listed("Not known, left out:", prepared.record.unknown, sources);
   header += listed("Values that are not known here, open below (`?`):", prepared.record.not_literal, sources);
   if (!written.left_out.empty()) {
     header += comment("Not said in TOML:");
-    for (const WrittenConfig::LeftOut& left : written.left_out) header += comment(fmt::format("  {}: {}", left.path, left.why));
+    for (const WrittenConfig::LeftOut& left : written.left_out)
+      header += comment(fmt::format("  {}: {}", left.path, left.why));
   }
   write_output(options.output, header + "\n" + written.text);
   return file.has_errors ? kExitFindings : kExitClean;
@@ -66,7 +73,9 @@ int import_config(const ImportOptions& options) {
 void add_import_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = program.add_subcommand("import", "write a config of another format as TOML");
-  command->add_option("file", options->file, "arguments, script, YAML, recipe, overrides or config.json; - for standard input")
+  command
+      ->add_option("file", options->file,
+                   "arguments, script, YAML, recipe, overrides or config.json; - for standard input")
       ->required()
       ->type_name("FILE");
   command->add_option("--output,-o", options->output, "file instead of standard output")->type_name("FILE");

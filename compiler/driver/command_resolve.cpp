@@ -23,13 +23,16 @@ struct ResolveOptions {
 
 std::string place_of(const EffectiveValue& value, const SourceMap& sources) {
   if (value.setting == nullptr) return "";
-  const Span place = value.setting->origin.key.exists() ? value.setting->origin.key : value.setting->origin.value;
+  const Span place =
+      value.setting->origin.key.exists() ? value.setting->origin.key : value.setting->origin.value;
   if (!place.exists()) return "";
   const LineColumn at = sources[place.source].locate(place.begin);
   return fmt::format("{}:{}:{}", sources[place.source].name(), at.line, at.column);
 }
 
-std::string words(const EffectiveValue& value) { return value.default_text.empty() ? to_text(value.value) : value.default_text; }
+std::string words(const EffectiveValue& value) {
+  return value.default_text.empty() ? to_text(value.value) : value.default_text;
+}
 
 int resolve(const ResolveOptions& options) {
   const ResolvedFile file = resolve_file(options.file, options.config, false);
@@ -43,22 +46,29 @@ int resolve(const ResolveOptions& options) {
     for (const EffectiveValue& value : values) {
       if (options.set_only && value.setting == nullptr) continue;
       const std::string place = place_of(value, sources);
-      list.push_back({{"key", value.path},
-                      {"value", words(value)},
-                      {"origin", origin_kind_name(value.origin)},
-                      {"place", place.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(place)}});
+      list.push_back(
+          {{"key", value.path},
+           {"value", words(value)},
+           {"origin", origin_kind_name(value.origin)},
+           {"place", place.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(place)}});
     }
-    const nlohmann::ordered_json out = {{"version", 1}, {"stack", stack.stack.name}, {"assumed", stack.assumed}, {"digest", digest}, {"values", list}};
+    const nlohmann::ordered_json out = {{"version", 1},
+                                        {"stack", stack.stack.name},
+                                        {"assumed", stack.assumed},
+                                        {"digest", digest},
+                                        {"values", list}};
     write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     std::string text;
     for (const EffectiveValue& value : values) {
       if (options.set_only && value.setting == nullptr) continue;
       const std::string place = place_of(value, sources);
-      text += fmt::format("{} = {}  # {}{}{}\n", value.path, words(value), origin_kind_name(value.origin), place.empty() ? "" : " ", place);
+      text += fmt::format("{} = {}  # {}{}{}\n", value.path, words(value), origin_kind_name(value.origin),
+                          place.empty() ? "" : " ", place);
     }
     text = safe_text(text, true);
-    text += fmt::format("stack {}{}\ndigest {}\n", stack.stack.name, stack.assumed ? fmt::format(" (assumed: {})", stack.reason) : "", digest);
+    text += fmt::format("stack {}{}\ndigest {}\n", stack.stack.name,
+                        stack.assumed ? fmt::format(" (assumed: {})", stack.reason) : "", digest);
     write_output("", text);
   }
   return file.has_errors ? kExitFindings : kExitClean;
@@ -68,8 +78,11 @@ int resolve(const ResolveOptions& options) {
 
 void add_resolve_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<ResolveOptions>();
-  CLI::App* command = program.add_subcommand("resolve", "every value of a config with its origin, and their digest");
-  command->add_option("file", options->file, "config file, or - for standard input")->required()->type_name("FILE");
+  CLI::App* command =
+      program.add_subcommand("resolve", "every value of a config with its origin, and their digest");
+  command->add_option("file", options->file, "config file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   command->add_flag("--set-only", options->set_only, "leave defaults out (the digest still counts them)");
   add_config_options(*command, options->config);

@@ -1,8 +1,12 @@
 // capstan: one line per command; each lives in its own file.
 #include "compiler/driver/command_compile.h"
+#include "compiler/driver/command_diff.h"
+#include "compiler/driver/command_export.h"
+#include "compiler/driver/command_import.h"
 #include "compiler/driver/command_lint.h"
 #include "compiler/driver/command_rules.h"
 #include "compiler/driver/command_migrate.h"
+#include "compiler/driver/command_resolve.h"
 #include "compiler/driver/command_run.h"
 #include "compiler/driver/command_schema.h"
 #include "compiler/driver/program.h"
@@ -17,5 +21,9 @@ int main(int argc, char** argv) {
                          add_migrate_command,  // a config of one release for another one
                          add_schema_command,   // keys for editors
                          add_rules_command,    // the rule set itself
+                         add_import_command,   // another format to TOML
+                         add_export_command,   // a config to another format
+                         add_diff_command,     // how two configs differ
+                         add_resolve_command,  // every value with its origin
                      });
 }

@@ -39,7 +39,8 @@ void write_output(const std::string& path, const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
-  if (const auto failure = replace_file(path, text)) throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
+  if (const auto failure = replace_file(path, text))
+    throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
 }
 
 }  // namespace capstan

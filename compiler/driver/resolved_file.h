@@ -1,4 +1,5 @@
-// One config file read through all stages but the rules, for the commands that show or convert it. Findings go to stderr.
+// One config file read through all stages but the rules, for the commands that show or convert it. Findings
+// go to stderr.
 #pragma once
 
 #include <memory>
