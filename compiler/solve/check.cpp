@@ -10,28 +10,16 @@
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/conflict.h"
 #include "compiler/solve/domain.h"
+#include "compiler/solve/message.h"
 #include "compiler/solve/subject.h"
 
 namespace capstan {
 namespace {
 
-std::string shown(const Value& value) {
-  return value.kind() == Value::Kind::string ? value.string() : to_text(value);
-}
-
 std::string stated(const Subject& subject, FactId fact) {
   const Fact& now = subject.facts.values[fact];
   return fmt::format("`{} = {}`", subject.name(fact),
                      now.is_version ? to_text(now.version) : to_text(now.value));
-}
-
-std::string joined(const std::vector<std::string>& parts, std::string_view last) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) out += i + 1 == parts.size() ? fmt::format(" {} ", last) : ", ";
-    out += parts[i];
-  }
-  return out;
 }
 
 class Reporter {
@@ -76,7 +64,7 @@ class Reporter {
       diagnostic.name = item.name;
       diagnostic.severity = item.severity;
       diagnostic.kind = item.kind == RuleItem::Kind::rewrite ? FindingKind::advice : item.finding;
-      diagnostic.message = interpolate(item.message, *violation, diagnostic.arguments);
+      diagnostic.message = interpolate(item.message, *violation, subject_.facts, &diagnostic.arguments);
       const std::uint32_t position = *book_.index.position_of(violation->item);
       std::vector<Participant> participants;
       std::optional<Interaction> interaction;
@@ -104,37 +92,6 @@ class Reporter {
     const std::vector<FactId>& inputs = book_.index.inputs(position);
     return std::any_of(inputs.begin(), inputs.end(),
                        [this](FactId fact) { return subject_.is_broken(fact); });
-  }
-
-  std::string interpolate(const std::string& text, const Violation& violation,
-                          std::vector<std::pair<std::string, Value>>& arguments) const {
-    std::string out;
-    std::map<std::string, Value> used;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t open = text.find('{', at);
-      const std::size_t close = open == std::string::npos ? open : text.find('}', open);
-      if (close == std::string::npos) {
-        out += text.substr(at);
-        break;
-      }
-      out += text.substr(at, open - at);
-      const std::string name = text.substr(open + 1, close - open - 1);
-      at = close + 1;
-      FactId fact = 0;
-      if (!request_.rules.set->names.find(name, fact)) {
-        out += "{" + name + "}";
-        continue;
-      }
-      const auto judged = std::find_if(violation.values.begin(), violation.values.end(),
-                                       [fact](const auto& entry) { return entry.first == fact; });
-      const Fact& now = subject_.facts.values[fact];
-      Value value = judged != violation.values.end() ? judged->second : now.value;
-      if (now.is_version) value = Value(to_text(now.version));
-      out += shown(value);
-      used.insert_or_assign(name, std::move(value));
-    }
-    arguments.assign(used.begin(), used.end());
-    return out;
   }
 
   std::vector<Participant> all_read(const RuleItem& item, std::uint32_t position,

@@ -1,0 +1,102 @@
+#include "compiler/solve/complete.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/constraints/encode.h"
+#include "compiler/solve/domain.h"
+
+namespace capstan {
+namespace {
+
+constexpr int kMostRounds = 200;
+constexpr std::uint32_t kPreferWeight = 100'000;
+constexpr std::uint32_t kAdviceWeight = 400;
+constexpr std::uint32_t kOtherThanDefault = 100;
+
+bool is_scope(const std::string& name) {
+  return name == "model.cuda_graph_scope" || name == "model.cuda_graph_modules";
+}
+
+}  // namespace
+
+Completion complete(const Subject& subject, const CompleteRequest& request) {
+  Completion completion;
+  const auto is_advice = [&](std::uint32_t position) {
+    return subject.index().item(position).finding == FindingKind::advice;
+  };
+  std::set<std::uint32_t> rules;
+  for (int round = 0; round < kMostRounds; ++round) {
+    Smt smt(request.smt);
+    Encoding encoding(smt, subject.index(), subject.facts);
+    std::vector<SoftTerm> soft;
+    for (const FactId fact : request.open) {
+      auto domain = repair_domain(subject, fact);
+      if (!domain) continue;
+      if (domain->choices.size() > 1 && domain->choices[0].unknown)
+        domain->choices.erase(domain->choices.begin());
+      const Choice standard = default_choice(subject, fact);
+      const bool scope = is_scope(subject.name(fact));
+      encoding.open(fact, *domain);
+      for (std::size_t i = 0; i < domain->choices.size(); ++i) {
+        const Choice& choice = domain->choices[i];
+        const bool is_default = !standard.unknown && choice.value == standard.value && !choice.set;
+        const auto rank = static_cast<std::uint32_t>(std::min<std::size_t>(i, 60));
+        std::uint32_t weight = is_default ? 0 : kOtherThanDefault + rank;
+        if (scope && request.widest_scope && !choice.set) weight += 2 * kOtherThanDefault;
+        if (weight > 0) soft.push_back({smt.negate(encoding.chosen(fact, i)), weight});
+      }
+      if (domain->any_subset) {
+        soft.push_back({smt.negate(encoding.is_subset(fact)), kOtherThanDefault});
+        for (std::size_t token = 0; token < domain->tokens.size(); ++token) {
+          // Scopes as wide as the rules let them be, other lists as short.
+          const Term member = encoding.member(fact, token);
+          soft.push_back({smt.implies(encoding.is_subset(fact), scope ? member : smt.negate(member)), 3});
+        }
+      }
+    }
+    for (std::size_t i = 0; i < request.prefer.size(); ++i) {
+      const Assignment& wish = request.prefer[i];
+      const Term term = encoding.equals(encoding.fact_before(wish.fact, 0), Scalar::of(wish.value));
+      soft.push_back({term, kPreferWeight >> std::min<std::size_t>(i, 8)});
+    }
+    for (const std::uint32_t rule : rules) {
+      const Term holds = smt.both(smt.negate(encoding.violated(rule)), smt.negate(encoding.undecided(rule)));
+      if (is_advice(rule))
+        soft.push_back({holds, kAdviceWeight});
+      else
+        smt.require(holds);
+    }
+    std::uint64_t cost = 0;
+    completion.answer = smt.minimize(soft, {}, cost);
+    if (completion.answer == Answer::undecided) return completion;
+    if (completion.answer == Answer::unsat) {
+      completion.conflicts = find_conflicts(subject, request.open, 8, request.smt);
+      return completion;
+    }
+    completion.values.clear();
+    for (const FactId fact : request.open) {
+      if (!encoding.is_open(fact)) continue;
+      const Choice choice = encoding.decode(fact);
+      if (!choice.unknown) completion.values.push_back({fact, choice.set, choice.value});
+    }
+    bool grown = false;
+    bool broken = false;
+    completion.remaining_advice.clear();
+    for (const std::uint32_t position :
+         violated_checks(subject.book, with_changes(subject.facts, completion.values))) {
+      grown |= rules.insert(position).second;
+      if (is_advice(position))
+        completion.remaining_advice.push_back(position);
+      else
+        broken = true;
+    }
+    if (grown) continue;
+    if (broken) completion.answer = Answer::undecided;  // encoding and evaluator disagree: no claim is made
+    return completion;
+  }
+  completion.answer = Answer::undecided;
+  return completion;
+}
+
+}  // namespace capstan
