@@ -61,7 +61,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
       soft.push_back({term, kPreferWeight >> std::min<std::size_t>(i, 8)});
     }
     for (const std::uint32_t rule : rules) {
-      const Term holds = smt.both(smt.negate(encoding.violated(rule)), smt.negate(encoding.undecided(rule)));
+      const Term holds = smt.negate(encoding.violated(rule));
       if (is_advice(rule))
         soft.push_back({holds, kAdviceWeight});
       else

@@ -113,7 +113,10 @@ class Search {
     }
     for (const std::uint32_t rule : rules_) {
       smt.require(smt.negate(encoding.violated(rule)));
-      smt.require(smt.negate(encoding.undecided(rule)));
+      // A target must be met for certain; of other rules it is enough that they are not violated.
+      if (std::find(request_.targets.begin(), request_.targets.end(), rule) != request_.targets.end()) {
+        smt.require(smt.negate(encoding.undecided(rule)));
+      }
     }
     for (const Repair& known : repairs.found) block(smt, encoding, known.changes);
     while (repairs.found.size() < request_.limit) {

@@ -1,0 +1,47 @@
+// Which points of a grid of key values are legal. Symbolic: each rule's exclusions are found as cubes (value
+// combinations of the few keys that matter, by core minimisation), and points are counted by walking keys,
+// not points; the cost follows the number of reasons. Points are excluded by findings of severity error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/constraints/smt.h"
+#include "compiler/solve/subject.h"
+
+namespace capstan {
+
+struct SweepAxis {
+  FactId key = 0;
+  std::vector<Value> values;  ///< distinct, at least one
+};
+
+/// Value indices of the axes that matter; -1 elsewhere. A point that agrees is excluded.
+using Cube = std::vector<std::int32_t>;
+
+struct SweepReason {
+  std::uint32_t position = 0;  ///< the check
+  std::vector<Cube> cubes;     ///< minimal; their union is what the check excludes
+  std::uint64_t excluded = 0;  ///< points that this check excludes
+  std::uint64_t first = 0;     ///< of these, points that no earlier check excludes
+};
+
+struct Sweep {
+  std::vector<SweepAxis> axes;
+  std::uint64_t points = 0, legal = 0;
+  std::vector<SweepReason> reasons;  ///< framework order; `first` of all and `legal` add up to `points`
+  Answer answer =
+      Answer::sat;  ///< undecided: a limit was met, the counts are lower bounds of what is excluded
+};
+
+inline constexpr std::uint64_t kMostSweepPoints = std::uint64_t{1} << 53;
+
+/// `axes` span at most kMostSweepPoints points.
+Sweep sweep(const Subject& subject, std::vector<SweepAxis> axes, SmtOptions options);
+
+/// Calls `take` with the value indices of each legal point, last axis fastest, until it returns false.
+void for_each_legal(const Sweep& sweep, const std::function<bool(const std::vector<std::uint32_t>&)>& take);
+
+}  // namespace capstan
