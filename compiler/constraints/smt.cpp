@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 
 namespace capstan {
 
@@ -206,6 +207,7 @@ void Smt::pop() {
 
 Answer Smt::check(const std::vector<Term>& assumptions) {
   ++questions_;
+  if (options_.transcript) *options_.transcript += smt2(assumptions) + "(reset)\n";
   backend_->model.reset();
   backend_->last_core.clear();
   z3::expr_vector literals(backend_->context);
@@ -331,6 +333,11 @@ Answer Smt::minimize(const std::vector<SoftTerm>& soft, const std::vector<Term>&
       }
       optimize.add_soft(backend_->translate(entry.term, *this), entry.weight);
       counted.push_back(entry);
+    }
+    if (options_.transcript) {
+      std::ostringstream text;
+      text << optimize << "(reset)\n";
+      *options_.transcript += text.str();
     }
     const z3::check_result result = optimize.check();
     if (result == z3::unsat) return Answer::unsat;

@@ -26,6 +26,8 @@ const char* answer_name(Answer answer);
 
 struct SmtOptions {
   std::uint32_t timeout_ms = 2000;  ///< per question
+  /// Every question is appended as SMT-LIB 2, separated by (reset), for a bug report; null: not recorded.
+  std::shared_ptr<std::string> transcript;
 };
 
 /// `term` should hold; breaking it costs `weight` (> 0).

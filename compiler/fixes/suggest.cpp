@@ -228,6 +228,19 @@ std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subj
   return Suggester(request, subject, item, options).run();
 }
 
+bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
+                  SmtOptions options) {
+  const auto changes = changes_of(subject, fix, evaluate(subject.book.rules, subject.facts).final_facts);
+  if (!changes) return false;
+  RepairRequest request;
+  request.fixed = assignments_of(subject, *changes);
+  if (request.fixed.empty()) return false;
+  request.targets = {position};
+  request.limit = 1;
+  request.smt = options;
+  return !find_repairs(subject, request).found.empty();
+}
+
 void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options) {
   if (findings.empty()) return;
   const RuleBook book(request.schema, request.rules);

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "compiler/constraints/smt.h"
 #include "compiler/diagnostics/sink.h"
 #include "compiler/fixes/edit.h"
 #include "compiler/solve/check.h"
@@ -28,6 +29,9 @@ struct Suggestion {
 /// Best first. `item` is the violated check (index into RuleSet::items).
 std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
                                 const SuggestOptions& options);
+
+/// Whether one authored fix, with what it needs, clears its finding and adds none.
+bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix, SmtOptions options);
 
 /// Adds fixes to the diagnostics of errors and warnings.
 void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options);

@@ -52,7 +52,7 @@ class Reporter {
     std::vector<Finding> findings;
     std::optional<Explainer> explainer;
     if (options_.explain && !checks.empty())
-      explainer.emplace(subject_, checks, SmtOptions{options_.solver_timeout_ms});
+      explainer.emplace(subject_, checks, SmtOptions{options_.solver_timeout_ms, nullptr});
     std::vector<Interaction> interactions;
     std::vector<std::string> interaction_owner;
     for (const Violation* violation : shown_violations) {
@@ -71,7 +71,7 @@ class Reporter {
       if (item.kind == RuleItem::Kind::check && explainer) {
         const Conflict conflict = explainer->explain(position);
         participants = conflict.participants;
-        interaction = find_interaction(subject_, conflict, SmtOptions{options_.solver_timeout_ms});
+        interaction = find_interaction(subject_, conflict, SmtOptions{options_.solver_timeout_ms, nullptr});
       } else {
         participants = all_read(item, position, *violation);
       }

@@ -1,0 +1,191 @@
+#include "compiler/driver/command_compare.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "compiler/driver/solve_json.h"
+#include "compiler/driver/solve_report.h"
+#include "compiler/driver/solve_session.h"
+#include "compiler/fixes/suggest.h"
+#include "compiler/solve/compare.h"
+
+namespace capstan {
+namespace {
+
+struct CompareOptions {
+  std::string from, to, file;
+  ConfigOptions config;
+  SolverOptions solver;
+};
+
+/// Findings of one file on one stack, hints left out, by code and keys.
+std::map<std::string, Diagnostic> findings_of(const std::string& file, const CompareOptions& options,
+                                              const std::string& stack, bool& readable) {
+  ConfigOptions config = options.config;
+  config.target = stack;
+  Sink sink;
+  Workspace workspace(config, sink);
+  if (const auto source = workspace.read_source(file, "<stdin>", sink)) {
+    if (const auto prepared = workspace.prepare(*source, sink)) {
+      CheckOptions check_options;
+      check_options.solver_timeout_ms = options.solver.timeout_ms;
+      check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()},
+            check_options, sink);
+    } else {
+      readable = false;
+    }
+  } else {
+    readable = false;
+  }
+  if (!readable) std::fputs(render_text(sink.diagnostics(), workspace.sources(), {}, {}).c_str(), stderr);
+  std::map<std::string, Diagnostic> out;
+  for (const Diagnostic& diagnostic : sink.diagnostics()) {
+    if (diagnostic.severity == Severity::hint) continue;
+    std::string key = diagnostic.name;
+    for (const std::string& one : diagnostic.keys) key += " " + one;
+    if (diagnostic.keys.empty()) key += " " + diagnostic.message;
+    out.emplace(std::move(key), diagnostic);
+  }
+  return out;
+}
+
+int compare_file(const CompareOptions& options) {
+  bool readable = true;
+  const auto before = findings_of(options.file, options, options.from, readable);
+  if (!readable) return kExitFindings;
+  const auto after = findings_of(options.file, options, options.to, readable);
+  if (!readable) return kExitFindings;
+  std::vector<const Diagnostic*> gone, added;
+  for (const auto& [key, diagnostic] : before) {
+    if (!after.contains(key)) gone.push_back(&diagnostic);
+  }
+  bool forbidden = false;
+  for (const auto& [key, diagnostic] : after) {
+    if (before.contains(key)) continue;
+    added.push_back(&diagnostic);
+    forbidden = forbidden || diagnostic.severity == Severity::error;
+  }
+  if (options.solver.format == "json") {
+    const auto list = [](const std::vector<const Diagnostic*>& diagnostics) {
+      std::vector<std::string> out;
+      for (const Diagnostic* one : diagnostics) {
+        out.push_back(fmt::format(R"({{"code":{},"name":{},"severity":"{}","message":{}}})",
+                                  json_of_text(one->code), json_of_text(one->name),
+                                  severity_name(one->severity), json_of_text(one->message)));
+      }
+      return json_list(out);
+    };
+    std::fputs(
+        json_document(fmt::format(R"({{"version":1,"from":{},"to":{},"file":{},"added":{},"gone":{}}})",
+                                  json_of_text(options.from), json_of_text(options.to),
+                                  json_of_text(options.file), list(added), list(gone)))
+            .c_str(),
+        stdout);
+  } else {
+    std::string out = fmt::format("{}: {} -> {}\n", options.file, options.from, options.to);
+    for (const Diagnostic* one : added)
+      out += fmt::format("  new   {} {} {}: {}\n", severity_name(one->severity), one->code, one->name,
+                         one->message);
+    for (const Diagnostic* one : gone)
+      out += fmt::format("  gone  {} {} {}: {}\n", severity_name(one->severity), one->code, one->name,
+                         one->message);
+    if (added.empty() && gone.empty()) out += "  no difference\n";
+    std::fputs(out.c_str(), stdout);
+  }
+  return forbidden ? kExitFindings : kExitClean;
+}
+
+std::string settings_text(const SolveSession& session, const Witness& witness) {
+  std::string out;
+  for (const Assignment& setting : witness.settings) {
+    out += fmt::format("      {} = {}\n", session.subject().name(setting.fact), to_text(setting.value));
+  }
+  return out.empty() ? "      (an empty config)\n" : out;
+}
+
+int compare_in_general(const CompareOptions& options) {
+  SolveSession before(options.config, options.solver);
+  if (!before.open_empty(options.from)) return kExitUsage;
+  // Both sides must share one rule set: fact ids and rules are then the same numbers.
+  const Stack& after_stack = before.stack_named(options.to);
+  const RuleBook after(before.workspace().view_of(after_stack), before.workspace().rules_for(after_stack));
+  const StackDifference difference = compare_stacks(before.book(), after, before.smt());
+  const auto item_of = [&](const RuleDifference& one, bool newer) -> const RuleItem& {
+    return newer ? after.index.item(one.position) : before.book().index.item(one.position);
+  };
+  if (options.solver.format == "json") {
+    const auto list = [&](const std::vector<RuleDifference>& differences, bool newer) {
+      std::vector<std::string> out;
+      for (const RuleDifference& one : differences) {
+        const RuleItem& item = item_of(one, newer);
+        out.push_back(fmt::format(R"({{"code":{},"name":{},"message":{},"witness":{}}})",
+                                  json_of_text(item.code), json_of_text(item.name), json_of_text(one.message),
+                                  json_of(before, one.witness.settings)));
+      }
+      return json_list(out);
+    };
+    const auto names = [](const std::vector<std::string>& keys) {
+      std::vector<std::string> out;
+      for (const std::string& key : keys) out.push_back(json_of_text(key));
+      return json_list(out);
+    };
+    before.print(json_document(fmt::format(
+        R"({{"version":1,"from":{},"to":{},"newly_forbidden":{},"newly_allowed":{},"keys_gone":{},"keys_new":{},"undecided":{}}})",
+        json_of_text(options.from), json_of_text(options.to), list(difference.newly_forbidden, true),
+        list(difference.newly_allowed, false), names(difference.keys_gone), names(difference.keys_new),
+        difference.undecided.size())));
+  } else {
+    std::string out = fmt::format("{} -> {}\n", options.from, options.to);
+    const auto list = [&](const char* title, const std::vector<RuleDifference>& differences, bool newer) {
+      out += fmt::format("  {}: {}\n", title, differences.size());
+      for (const RuleDifference& one : differences) {
+        const RuleItem& item = item_of(one, newer);
+        out += fmt::format("    {} {}: {}\n{}", item.code, item.name, one.message,
+                           settings_text(before, one.witness));
+      }
+    };
+    list("newly forbidden", difference.newly_forbidden, true);
+    list("newly allowed", difference.newly_allowed, false);
+    const auto keys = [&](const char* title, const std::vector<std::string>& names) {
+      out += fmt::format("  {}: {}\n", title, names.size());
+      for (const std::string& name : names) out += fmt::format("    {}\n", name);
+    };
+    keys("keys that go away", difference.keys_gone);
+    keys("new keys", difference.keys_new);
+    if (!difference.undecided.empty())
+      out += fmt::format("  undecided within the limit: {}\n",
+                         count_of(difference.undecided.size(), "rule", "rules"));
+    before.print(out);
+  }
+  return difference.undecided.empty() ? kExitClean : kExitUndecided;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command =
+      program.add_subcommand("compare", "say what changes between two stacks, for a config or in general");
+  command->add_option("--from", options->from, "the stack that configs are written for")
+      ->required()
+      ->type_name("STACK");
+  command->add_option("--to", options->to, "the stack that they shall run on")
+      ->required()
+      ->type_name("STACK");
+  command
+      ->add_option("file", options->file,
+                   "config file; without one, differences in general, each with a smallest witness")
+      ->type_name("FILE");
+  add_config_options(*command, options->config);
+  add_solver_options(*command, options->solver);
+  command->callback([options, &exit_code] {
+    exit_code = options->file.empty() ? compare_in_general(*options) : compare_file(*options);
+  });
+}
+
+}  // namespace capstan

@@ -1,0 +1,160 @@
+#include "compiler/driver/command_complete.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "compiler/driver/solve_json.h"
+#include "compiler/driver/solve_report.h"
+#include "compiler/driver/solve_session.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/fixes/apply.h"
+#include "compiler/fixes/edit.h"
+#include "compiler/solve/complete.h"
+#include "grammar/source/replace_file.h"
+
+namespace capstan {
+namespace {
+
+struct CompleteOptions {
+  std::string file;
+  std::vector<std::string> free, prefer;
+  bool toml = false, write = false;
+  ConfigOptions config;
+  SolverOptions solver;
+};
+
+/// The changes as text: every file that they touch, by source.
+std::string completed_text(const SolveSession& session, SolveSession& mutable_session,
+                           const Completion& completion, bool write) {
+  std::vector<KeyChange> changes;
+  for (const Assignment& value : completion.values) {
+    const std::string& name = session.subject().name(value.fact);
+    changes.push_back({value.set ? KeyChange::Kind::set : KeyChange::Kind::unset, name, value.value, {}});
+  }
+  const Config& config = session.prepared().config;
+  const SourceMap& sources = mutable_session.workspace().sources();
+  const EditPlan plan = plan_edits(changes, config, sources);
+  for (const std::string& clause : plan.by_hand) std::fprintf(stderr, "capstan: %s\n", clause.c_str());
+  std::string shown;
+  for (const SourceId file : config.files) {
+    std::vector<Edit> edits;
+    std::copy_if(plan.edits.begin(), plan.edits.end(), std::back_inserter(edits),
+                 [file](const Edit& edit) { return edit.span.source == file; });
+    const std::optional<std::string> text = apply_edits(sources[file].bytes(), edits);
+    if (!text) throw UsageError("the edits overlap; nothing was written");
+    if (write && !edits.empty()) {
+      if (const auto failure = replace_file(sources[file].name(), *text)) {
+        throw UsageError(fmt::format("cannot write `{}`: {}", sources[file].name(), *failure));
+      }
+    }
+    if (file == config.files.back()) shown = *text;
+  }
+  return shown;
+}
+
+int complete_file(const CompleteOptions& options) {
+  SolveSession session(options.config, options.solver);
+  if (!session.open(options.file)) return kExitFindings;
+  const bool json = options.solver.format == "json";
+  CompleteRequest request;
+  request.smt = session.smt();
+  std::vector<std::string> unread;
+  std::vector<std::string> wanted = session.prepared().config.open;
+  wanted.insert(wanted.end(), options.free.begin(), options.free.end());
+  for (const std::string& path : wanted) {
+    const std::optional<FactId> key = session.find_key(path);
+    if (!key) {
+      unread.push_back(path);
+    } else if (std::find(request.open.begin(), request.open.end(), *key) == request.open.end()) {
+      request.open.push_back(*key);
+    }
+  }
+  if (wanted.empty())
+    throw UsageError("no key is open: write `\"?\"` for its value, or name it with `--free KEY`");
+  for (const std::string& wish : options.prefer) {
+    if (wish == "scope") {
+      request.widest_scope = true;
+      continue;
+    }
+    if (wish.find('=') == std::string::npos)
+      throw UsageError(fmt::format("`--prefer` takes KEY=VALUE or `scope`, not `{}`", wish));
+    const auto [path, value] = session.read_assignment(wish);
+    const std::optional<FactId> key = session.find_key(path);
+    if (key) request.prefer.push_back({*key, true, value});
+  }
+  const Completion completion = complete(session.subject(), request);
+  const std::string& stack = session.prepared().stack.stack.name;
+  if (json) {
+    std::vector<std::string> conflicts;
+    for (const MinimalConflict& conflict : completion.conflicts.conflicts)
+      conflicts.push_back(json_of(session, conflict));
+    session.print(json_document(fmt::format(
+        R"({{"version":1,"answer":"{}","values":{},"conflicts":{}}})", answer_name(completion.answer),
+        json_of(session, completion.answer == Answer::sat ? completion.values : std::vector<Assignment>{}),
+        json_list(conflicts))));
+  } else if (completion.answer == Answer::sat) {
+    std::string out;
+    if (options.toml || options.write) {
+      out = completed_text(session, session, completion, options.write);
+      if (options.write) out = fmt::format("completed {} ({})\n", options.file, stack);
+    }
+    if (!options.toml) {
+      for (const Assignment& value : completion.values) {
+        out += value.set ? fmt::format("{} = {}\n", session.subject().name(value.fact), to_text(value.value))
+                         : fmt::format("{}: unset (default {})\n", session.subject().name(value.fact),
+                                       to_text(value.value));
+      }
+      for (const std::string& path : unread)
+        out += fmt::format("{}: unset (no rule of {} reads it)\n", path, stack);
+      for (const std::uint32_t position : completion.remaining_advice) {
+        const RuleItem& item = session.subject().index().item(position);
+        out += fmt::format("advice stays: {} {}\n", item.code, item.name);
+      }
+    }
+    session.print(out);
+  } else if (completion.answer == Answer::unsat) {
+    std::string out = fmt::format("no values of the open keys satisfy all rules of {}\n", stack);
+    std::size_t number = 0;
+    for (const MinimalConflict& conflict : completion.conflicts.conflicts) {
+      out += fmt::format("  conflict {}\n{}", ++number, describe_minimal_conflict(session, conflict));
+    }
+    if (!completion.conflicts.complete) out += "  there may be further conflicts\n";
+    session.print(out);
+  } else {
+    session.print("undecided within the limit; `--timeout` raises it\n");
+  }
+  return completion.answer == Answer::sat     ? kExitClean
+         : completion.answer == Answer::unsat ? kExitFindings
+                                              : kExitUndecided;
+}
+
+}  // namespace
+
+void add_complete_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<CompleteOptions>();
+  CLI::App* command = program.add_subcommand("complete", "fill open keys (\"?\") so that everything holds");
+  command->add_option("file", options->file, "config file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--free", options->free, "a further key to choose freely (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("KEY");
+  command
+      ->add_option(
+          "--prefer", options->prefer,
+          "a wish, stronger than defaults: KEY=VALUE, or `scope` for the widest capture scope (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("WISH");
+  auto* toml = command->add_flag("--toml", options->toml, "print the completed file");
+  command->add_flag("--write", options->write, "write the values into the file")->excludes(toml);
+  add_config_options(*command, options->config);
+  add_solver_options(*command, options->solver);
+  command->callback([options, &exit_code] { exit_code = complete_file(*options); });
+}
+
+}  // namespace capstan

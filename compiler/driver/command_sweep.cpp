@@ -1,0 +1,192 @@
+#include "compiler/driver/command_sweep.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "compiler/driver/solve_json.h"
+#include "compiler/driver/solve_report.h"
+#include "compiler/driver/solve_session.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/fixes/apply.h"
+#include "compiler/fixes/edit.h"
+#include "compiler/solve/sweep.h"
+#include "grammar/source/replace_file.h"
+
+namespace capstan {
+namespace {
+
+constexpr std::size_t kMostExamples = 5;
+constexpr std::uint64_t kMostFiles = 100'000;
+
+struct SweepOptions {
+  std::string file;
+  std::vector<std::string> over;
+  std::string points, files;
+  ConfigOptions config;
+  SolverOptions solver;
+};
+
+std::string cube_text(const SolveSession& session, const Sweep& result, const Cube& cube) {
+  std::string out;
+  for (std::size_t axis = 0; axis < cube.size(); ++axis) {
+    if (cube[axis] < 0) continue;
+    out +=
+        fmt::format("{}`{} = {}`", out.empty() ? "" : " and ", session.subject().name(result.axes[axis].key),
+                    to_text(result.axes[axis].values[static_cast<std::size_t>(cube[axis])]));
+  }
+  return out.empty() ? "every point" : out;
+}
+
+std::string point_json(const SolveSession& session, const Sweep& result,
+                       const std::vector<std::uint32_t>& point) {
+  std::string out = "{";
+  for (std::size_t axis = 0; axis < point.size(); ++axis) {
+    out += fmt::format("{}{}:{}", axis == 0 ? "" : ",",
+                       json_of_text(session.subject().name(result.axes[axis].key)),
+                       json_of(result.axes[axis].values[point[axis]]));
+  }
+  return out + "}\n";
+}
+
+/// One completed config per legal point; the folder must exist or be makeable.
+std::size_t write_files(SolveSession& session, const Sweep& result, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("cannot make the folder `{}`: {}", folder, error.message()));
+  const Config& config = session.prepared().config;
+  const SourceMap& sources = session.workspace().sources();
+  std::size_t count = 0;
+  for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
+    std::vector<KeyChange> changes;
+    for (std::size_t axis = 0; axis < point.size(); ++axis) {
+      changes.push_back({KeyChange::Kind::set,
+                         session.subject().name(result.axes[axis].key),
+                         result.axes[axis].values[point[axis]],
+                         {}});
+    }
+    const EditPlan plan = plan_edits(changes, config, sources);
+    const SourceId file = config.files.back();
+    const bool here = std::all_of(plan.edits.begin(), plan.edits.end(),
+                                  [file](const Edit& edit) { return edit.span.source == file; });
+    const std::optional<std::string> text = apply_edits(sources[file].bytes(), plan.edits);
+    if (!plan.complete() || !here || !text)
+      throw UsageError("a swept key is set outside the file; set it in the file or drop it from the sweep");
+    const std::string path = fmt::format("{}/point-{:06}.toml", folder, count++);
+    if (const auto failure = replace_file(path, *text))
+      throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
+    return true;
+  });
+  return count;
+}
+
+int sweep_file(const SweepOptions& options) {
+  SolveSession session(options.config, options.solver);
+  if (!session.open(options.file)) return kExitFindings;
+  std::vector<SweepAxis> axes;
+  std::vector<std::string> unread;
+  std::uint64_t points = 1;
+  for (const std::string& argument : options.over) {
+    const auto [path, values] = session.read_axis(argument);
+    const std::optional<FactId> key = session.find_key(path);
+    if (__builtin_mul_overflow(points, std::uint64_t{values.size()}, &points) || points > kMostSweepPoints) {
+      throw UsageError("the grid has more than 2^53 points");
+    }
+    if (!key)
+      throw UsageError(fmt::format("no rule of {} reads `{}`: sweeping over it decides nothing",
+                                   session.prepared().stack.stack.name, path));
+    for (const SweepAxis& axis : axes) {
+      if (axis.key == *key) throw UsageError(fmt::format("`{}` is swept over twice", path));
+    }
+    axes.push_back({*key, values});
+  }
+  if (axes.empty()) throw UsageError("nothing to sweep over: give `--over KEY=a,b,c`");
+  const Sweep result = sweep(session.subject(), std::move(axes), session.smt());
+  const bool json = options.solver.format == "json";
+  if (!options.points.empty()) {
+    std::string lines;
+    for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
+      lines += point_json(session, result, point);
+      return true;
+    });
+    if (options.points == "-") {
+      std::fwrite(lines.data(), 1, lines.size(), stdout);
+    } else if (const auto failure = replace_file(options.points, lines)) {
+      throw UsageError(fmt::format("cannot write `{}`: {}", options.points, *failure));
+    }
+  }
+  if (!options.files.empty()) {
+    if (result.legal > kMostFiles)
+      throw UsageError(fmt::format("{} legal points are too many files; use `--points`", result.legal));
+    write_files(session, result, options.files);
+  }
+  if (json) {
+    std::vector<std::string> reasons;
+    for (const SweepReason& reason : result.reasons) {
+      const RuleItem& item = session.subject().index().item(reason.position);
+      std::vector<std::string> cubes;
+      for (const Cube& cube : reason.cubes) {
+        std::vector<Assignment> settings;
+        for (std::size_t axis = 0; axis < cube.size(); ++axis) {
+          if (cube[axis] >= 0)
+            settings.push_back({result.axes[axis].key, true,
+                                result.axes[axis].values[static_cast<std::size_t>(cube[axis])]});
+        }
+        cubes.push_back(json_of(session, settings));
+      }
+      reasons.push_back(fmt::format(R"({{"code":{},"name":{},"excluded":{},"first":{},"combinations":{}}})",
+                                    json_of_text(item.code), json_of_text(item.name), reason.excluded,
+                                    reason.first, json_list(cubes)));
+    }
+    session.print(json_document(fmt::format(
+        R"({{"version":1,"points":{},"legal":{},"answer":"{}","reasons":{}}})", result.points, result.legal,
+        result.answer == Answer::undecided ? "undecided" : "decided", json_list(reasons))));
+  } else if (options.points != "-") {
+    std::string out =
+        fmt::format("{} of {} are legal ({})\n", result.legal, count_of(result.points, "point", "points"),
+                    session.prepared().stack.stack.name);
+    for (const SweepReason& reason : result.reasons) {
+      const RuleItem& item = session.subject().index().item(reason.position);
+      out += fmt::format("  {} {}: excludes {}, {} of them first\n", item.code, item.name,
+                         count_of(reason.excluded, "point", "points"), reason.first);
+      for (std::size_t i = 0; i < reason.cubes.size() && i < kMostExamples; ++i)
+        out += fmt::format("    {}\n", cube_text(session, result, reason.cubes[i]));
+      if (reason.cubes.size() > kMostExamples)
+        out += fmt::format("    and {} more combinations\n", reason.cubes.size() - kMostExamples);
+    }
+    if (result.answer == Answer::undecided) out += "a limit was met: further points may be excluded\n";
+    session.print(out);
+  }
+  if (result.answer == Answer::undecided) return kExitUndecided;
+  return result.legal == 0 ? kExitFindings : kExitClean;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<SweepOptions>();
+  CLI::App* command =
+      program.add_subcommand("sweep", "say which points of a grid are legal, and group the others by reason");
+  command->add_option("file", options->file, "config file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--over", options->over,
+                   "a key and its values: KEY=a,b,c, KEY=choice(a,b) or KEY=range(1,9,2) (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("KEY=VALUES");
+  command
+      ->add_option("--points", options->points, "write the legal points as JSON lines, - for standard output")
+      ->type_name("FILE");
+  command->add_option("--files", options->files, "write a config for each legal point into this folder")
+      ->type_name("DIR");
+  add_config_options(*command, options->config);
+  add_solver_options(*command, options->solver);
+  command->callback([options, &exit_code] { exit_code = sweep_file(*options); });
+}
+
+}  // namespace capstan

@@ -1,0 +1,98 @@
+#include "compiler/driver/command_why_not.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "compiler/driver/solve_json.h"
+#include "compiler/driver/solve_report.h"
+#include "compiler/driver/solve_session.h"
+#include "compiler/solve/domain.h"
+#include "compiler/solve/legal.h"
+
+namespace capstan {
+namespace {
+
+struct WhyNotOptions {
+  std::string file, wanted;
+  ConfigOptions config;
+  SolverOptions solver;
+};
+
+int why_not(const WhyNotOptions& options) {
+  SolveSession session(options.config, options.solver);
+  if (!session.open(options.file)) return kExitFindings;
+  const auto [path, value] = session.read_assignment(options.wanted);
+  const std::optional<FactId> key = session.find_key(path);
+  const bool json = options.solver.format == "json";
+  const std::string said = fmt::format("`{} = {}`", path, to_text(value));
+  const std::string& stack = session.prepared().stack.stack.name;
+  if (!key) {
+    session.print(json ? json_document(fmt::format(
+                             R"({{"version":1,"key":{},"value":{},"allowed":true,"against":[],"ways":[]}})",
+                             json_of_text(path), json_of(value)))
+                       : fmt::format("{}: no rule of {} reads this key\n", said, stack));
+    return kExitClean;
+  }
+  const Assignment wanted{*key, !value.is_none(),
+                          value.is_none() ? default_choice(session.subject(), *key).value : value};
+  const WhyNot answer = explain_why_not(session.subject(), wanted, session.smt());
+  if (json) {
+    std::vector<std::string> against, ways;
+    for (std::size_t i = 0; i < answer.against.size(); ++i)
+      against.push_back(json_of(session, answer.against[i], answer.reasons[i], {wanted}));
+    for (const Repair& way : answer.ways.found) ways.push_back(json_of(session, way));
+    session.print(json_document(fmt::format(
+        R"({{"version":1,"key":{},"value":{},"allowed":{},"against":{},"ways":{},"complete":{}}})",
+        json_of_text(path), json_of(value), answer.against.empty(), json_list(against), json_list(ways),
+        answer.ways.complete)));
+  } else {
+    std::string out;
+    if (answer.against.empty()) {
+      out = fmt::format("{}: nothing stands against it ({})\n", said, stack);
+    } else {
+      out = fmt::format("{}: {} against it ({})\n", said,
+                        answer.against.size() == 1 ? "one rule stands"
+                                                   : fmt::format("{} rules stand", answer.against.size()),
+                        stack);
+      for (std::size_t i = 0; i < answer.against.size(); ++i)
+        out += describe_conflict(session, answer.against[i], answer.reasons[i], {wanted});
+      if (answer.ways.found.empty()) {
+        out += answer.ways.complete ? "no change of other settings allows it (what defines the model stays)\n"
+                                    : "no change that allows it was found within the limit\n";
+      } else {
+        out += "ways to allow it, cheapest first:\n";
+        for (std::size_t i = 0; i < answer.ways.found.size(); ++i)
+          out += describe_repair(session, answer.ways.found[i], i + 1);
+      }
+    }
+    for (const std::uint32_t position : answer.cured) {
+      const RuleItem& item = session.subject().index().item(position);
+      out += fmt::format("it would clear {} {}\n", item.code, item.name);
+    }
+    session.print(out);
+  }
+  const bool undecided = std::any_of(answer.against.begin(), answer.against.end(),
+                                     [](const Conflict& one) { return one.minimal == Answer::undecided; }) ||
+                         (answer.ways.found.empty() && !answer.ways.complete);
+  return undecided ? kExitUndecided : answer.against.empty() ? kExitClean : kExitFindings;
+}
+
+}  // namespace
+
+void add_why_not_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<WhyNotOptions>();
+  CLI::App* command =
+      program.add_subcommand("why-not", "say what stands against a value, and what would allow it");
+  command->add_option("file", options->file, "config file, or - for standard input")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("wanted", options->wanted, "the wanted setting")->required()->type_name("KEY=VALUE");
+  add_config_options(*command, options->config);
+  add_solver_options(*command, options->solver);
+  command->callback([options, &exit_code] { exit_code = why_not(*options); });
+}
+
+}  // namespace capstan

@@ -1,0 +1,202 @@
+#include "compiler/driver/solve_session.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/solve/domain.h"
+#include "grammar/override/override_parser.h"
+
+namespace capstan {
+
+void add_solver_options(CLI::App& command, SolverOptions& options) {
+  command
+      .add_option("--timeout", options.timeout_ms, "limit for each question to the solver, in milliseconds")
+      ->check(CLI::Range(1u, 3'600'000u));
+  command.add_option("--format", options.format, "format of the answer")
+      ->check(CLI::IsMember({"text", "json"}));
+  command
+      .add_option("--emit", options.emit,
+                  "print the questions to the solver (SMT-LIB 2) instead of the answer")
+      ->check(CLI::IsMember({"smt2"}));
+}
+
+SolveSession::SolveSession(const ConfigOptions& config, const SolverOptions& options)
+    : options_(options), workspace_(config, setup_) {
+  smt_.timeout_ms = options.timeout_ms;
+  if (options.emit == "smt2") smt_.transcript = std::make_shared<std::string>();
+}
+
+bool SolveSession::open(const std::string& path) {
+  Sink sink;
+  for (Diagnostic& diagnostic : setup_.take()) sink.report(std::move(diagnostic));
+  if (workspace_.ok()) {
+    if (const auto file = workspace_.read_source(path, "<stdin>", sink))
+      prepared_ = workspace_.prepare(*file, sink);
+  }
+  if (sink.has_errors()) {
+    std::fputs(render_text(sink.diagnostics(), workspace_.sources(), {}, {}).c_str(), stderr);
+    return false;
+  }
+  if (!prepared_) return false;
+  book_ = std::make_unique<RuleBook>(*prepared_->schema, *prepared_->rules);
+  subject_ = std::make_unique<Subject>(prepared_->config, *book_);
+  return true;
+}
+
+bool SolveSession::open_empty(const std::string& stack_name) {
+  if (setup_.has_errors()) {
+    std::fputs(render_text(setup_.diagnostics(), workspace_.sources(), {}, {}).c_str(), stderr);
+    return false;
+  }
+  const Stack& stack = stack_named(stack_name);
+  prepared_.emplace();
+  prepared_->stack.stack = stack;
+  prepared_->schema = &workspace_.view_of(stack);
+  prepared_->rules = &workspace_.rules_for(stack);
+  book_ = std::make_unique<RuleBook>(*prepared_->schema, *prepared_->rules);
+  subject_ = std::make_unique<Subject>(prepared_->config, *book_);
+  return true;
+}
+
+const Stack& SolveSession::stack_named(const std::string& stack_name) const {
+  const Stack* stack = workspace_.schema().find_stack(stack_name);
+  if (stack != nullptr) return *stack;
+
+  std::vector<std::string> names;
+  for (const Stack& known : workspace_.schema().stacks()) names.push_back(known.name);
+  const std::string near = nearest(stack_name, names);
+  throw UsageError(near.empty() ? fmt::format("no stack is named `{}`", stack_name)
+                                : fmt::format("no stack is named `{}`; did you mean `{}`", stack_name, near));
+}
+
+std::string SolveSession::checked_path(const std::vector<std::string>& parts) const {
+  std::string path;
+  for (const std::string& part : parts) path += (path.empty() ? "" : ".") + part;
+  const KeyView view = prepared_->schema->find(path);
+  if (view.info == nullptr && !path.starts_with("env.")) {
+    const std::string near = prepared_->schema->nearest_key(path);
+    throw UsageError(near.empty()
+                         ? fmt::format("no release has the key `{}`", path)
+                         : fmt::format("no release has the key `{}`; did you mean `{}`", path, near));
+  }
+  if (view.info != nullptr && view.spec == nullptr) {
+    throw UsageError(fmt::format("`{}` is no key of {}", path, prepared_->stack.stack.name));
+  }
+  return path;
+}
+
+Value SolveSession::fitted(const std::string& path, Value value) const {
+  const KeyView view = prepared_->schema->find(path);
+  if (view.spec == nullptr) {
+    if (value.kind() == Value::Kind::string || value.is_none()) return value;
+    return Value(to_text(value));  // environment variables are strings
+  }
+  const TypeSet& type = view.spec->type;
+  bool fits = type.any;
+  switch (value.kind()) {
+    case Value::Kind::none:
+      fits = fits || type.none;
+      break;
+    case Value::Kind::boolean:
+      fits = fits || type.boolean;
+      break;
+    case Value::Kind::integer:
+      if (!type.integer && type.floating) return Value(static_cast<double>(value.integer()));
+      fits = fits || type.integer;
+      break;
+    case Value::Kind::floating:
+      fits = fits || type.floating;
+      break;
+    case Value::Kind::string:
+      fits = fits || type.string;
+      break;
+    case Value::Kind::list:
+      fits = fits || type.list;
+      break;
+    case Value::Kind::table:
+      fits = fits || type.table;
+      break;
+  }
+  if (!fits && path.starts_with("env.")) return Value(to_text(value));
+  if (!fits) {
+    throw UsageError(fmt::format("`{}` takes {}, not the {} `{}`", path, view.spec->type_text,
+                                 kind_name(value.kind()), to_text(value)));
+  }
+  const auto known = [&](const Value& one) {
+    if (one.kind() != Value::Kind::string || view.spec->values.empty() || view.spec->values_are_open)
+      return true;
+    return std::find(view.spec->values.begin(), view.spec->values.end(), one.string()) !=
+           view.spec->values.end();
+  };
+  bool legal = known(value);
+  if (value.kind() == Value::Kind::list) {
+    for (const Value& item : value.list()) legal = legal && known(item);
+  }
+  if (!legal)
+    throw UsageError(fmt::format("`{}` is none of the values that `{}` has in {}", to_text(value), path,
+                                 prepared_->stack.stack.name));
+  return value;
+}
+
+std::optional<FactId> SolveSession::find_key(const std::string& path) const {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t end = std::min(path.find('.', start), path.size());
+    parts.push_back(path.substr(start, end - start));
+    start = end + 1;
+  }
+  const std::string known = checked_path(parts);
+  FactId fact = 0;
+  if (!book_->rules.set->names.find(known, fact) || !is_changeable(*subject_, fact)) return std::nullopt;
+  return fact;
+}
+
+std::pair<std::string, Value> SolveSession::read_assignment(const std::string& text) {
+  const SourceId source = workspace_.sources().add("argument", text, SourceKind::override_argument);
+  SyntaxProblem problem;
+  const auto parsed = parse_override(source, workspace_.sources(), OverrideMode::single, problem);
+  if (!parsed) throw UsageError(fmt::format("cannot read `{}`: {}", text, problem.message));
+  const std::string path = checked_path(parsed->path);
+  if (parsed->kind == Override::Kind::remove) return {path, Value()};
+  return {path, fitted(path, to_value(parsed->value))};
+}
+
+std::pair<std::string, std::vector<Value>> SolveSession::read_axis(const std::string& text) {
+  const SourceId source = workspace_.sources().add("argument", text, SourceKind::override_argument);
+  SyntaxProblem problem;
+  const auto parsed = parse_override(source, workspace_.sources(), OverrideMode::sweep, problem);
+  if (!parsed) throw UsageError(fmt::format("cannot read `{}`: {}", text, problem.message));
+  const std::string path = checked_path(parsed->path);
+  std::vector<Value> values;
+  const auto add = [&](const SyntaxNode& node) {
+    Value value = fitted(path, to_value(node));
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+  };
+  for (const SyntaxNode& choice : parsed->choices) add(choice);
+  if (parsed->choices.empty() && parsed->kind != Override::Kind::remove) add(parsed->value);
+  if (values.empty()) throw UsageError(fmt::format("`{}` names no value to sweep over", text));
+  return {path, values};
+}
+
+std::string SolveSession::place_of(FactId fact) const {
+  const Fact& value = subject_->facts.values[fact];
+  if (value.setting == nullptr)
+    return is_changeable(*subject_, fact) ? "default" : prepared_->stack.stack.name;
+  const Span span =
+      value.setting->origin.value.exists() ? value.setting->origin.value : value.setting->origin.key;
+  if (!span.exists()) return origin_kind_name(value.setting->origin.kind);
+  const SourceFile& file = workspace_.sources()[span.source];
+  const LineColumn at = file.locate(span.begin);
+  return fmt::format("{}:{}:{}", file.name(), at.line, at.column);
+}
+
+void SolveSession::print(const std::string& text) const {
+  const std::string& out = smt_.transcript ? *smt_.transcript : text;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+}  // namespace capstan
