@@ -14,6 +14,8 @@
 #include "compiler/fixes/suggest.h"
 #include "compiler/solve/compare.h"
 
+#include "compiler/diagnostics/render/render.h"
+
 namespace capstan {
 namespace {
 

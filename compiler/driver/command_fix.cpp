@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/rule_selection.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/usage_error.h"

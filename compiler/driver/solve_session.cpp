@@ -65,7 +65,6 @@ bool SolveSession::open_empty(const std::string& stack_name) {
 const Stack& SolveSession::stack_named(const std::string& stack_name) const {
   const Stack* stack = workspace_.schema().find_stack(stack_name);
   if (stack != nullptr) return *stack;
-
   std::vector<std::string> names;
   for (const Stack& known : workspace_.schema().stacks()) names.push_back(known.name);
   const std::string near = nearest(stack_name, names);
