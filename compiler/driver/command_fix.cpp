@@ -9,7 +9,7 @@
 #include <set>
 
 #include "compiler/diagnostics/render/render.h"
-#include "compiler/driver/rule_selection.h"
+#include "compiler/driver/selection_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
@@ -29,7 +29,9 @@ struct FixOptions {
   std::string format = "text";
   std::uint32_t timeout_ms = 2000;
   ConfigOptions config;
-  RuleSelection selection;
+  SelectionOptions selection;
+  Selection selected;             ///< read from `selection`
+  std::vector<KnownCode> known;
 };
 
 /// Files as they will be: edited texts first, the disk behind them.
@@ -66,7 +68,7 @@ Reading lint(Workspace& workspace, const std::string& path, const std::string& t
     reading.whole = true;
   }
   reading.diagnostics = sink.take();
-  apply_selection(options.selection, reading.diagnostics);
+  apply_selection(reading.diagnostics, options.selected, options.known);
   return reading;
 }
 
@@ -251,15 +253,17 @@ std::string as_json(const std::string& path, const FileResult& result, const Sou
                      json_of_text(result.stack), json_list(steps), json_list(left), json_list(changed));
 }
 
-int fix(const FixOptions& options) {
-  if (options.choose > 0 && options.files.size() > 1) throw UsageError("`--choose` works on one file");
+int fix(const FixOptions& given) {
+  if (given.choose > 0 && given.files.size() > 1) throw UsageError("`--choose` works on one file");
   Sink setup;
-  Workspace workspace(options.config, setup);
+  Workspace workspace(given.config, setup);
   if (!workspace.ok()) {
     std::fputs(render_text(setup.diagnostics(), workspace.sources(), {}, {}).c_str(), stderr);
     return kExitFindings;
   }
-  verify_selection(options.selection, workspace.rules());
+  FixOptions options = given;
+  options.known = known_codes(workspace.rules());
+  options.selected = make_selection(options.selection, options.known);
   bool errors_left = false;
   std::vector<std::string> documents;
   std::string out;

@@ -114,6 +114,12 @@ std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const Fi
   return read_config(file, prepared.format, *of(stack->stack).view, sources_, reader, sink, prepared.record);
 }
 
+const RuleBook& Workspace::book_for(const Stack& stack) {
+  PerStack& entry = of(stack);
+  if (!entry.book) entry.book = std::make_unique<RuleBook>(*entry.view, entry.rules);
+  return *entry.book;
+}
+
 Workspace::PerStack& Workspace::of(const Stack& stack) {
   const auto [found, is_new] = stacks_.try_emplace(key_of(stack));
   PerStack& entry = found->second;

@@ -15,6 +15,7 @@
 #include "compiler/facts/stack_choice.h"
 #include "compiler/ruleset/rule.h"
 #include "compiler/schema/schema.h"
+#include "compiler/solve/subject.h"
 #include "grammar/source/source_file.h"
 
 namespace capstan {
@@ -53,12 +54,15 @@ class Workspace {
 
   const SchemaView& view_of(const Stack& stack) { return *of(stack).view; }
   const ActiveRules& rules_for(const Stack& stack) { return of(stack).rules; }
+  /// Rules of the stack, indexed for the solver; made on first use.
+  const RuleBook& book_for(const Stack& stack);
 
  private:
   struct PerStack {
     Stack stack;
     std::unique_ptr<SchemaView> view;
     ActiveRules rules;
+    std::unique_ptr<RuleBook> book;
   };
   PerStack& of(const Stack& stack);
   std::optional<std::vector<Layer>> read_layers(SourceId file, const FileReader& reader,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -243,8 +244,9 @@ bool fix_can_work(const Subject& subject, std::uint32_t position, const Resolved
 
 void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options) {
   if (findings.empty()) return;
-  const RuleBook book(request.schema, request.rules);
-  const Subject subject(request.config, book);
+  std::unique_ptr<RuleBook> own;
+  if (request.book == nullptr) own = std::make_unique<RuleBook>(request.schema, request.rules);
+  const Subject subject(request.config, own ? *own : *request.book);
   for (Finding& finding : findings) {
     if (finding.item == Finding::kNoItem || finding.diagnostic.severity == Severity::hint) continue;
     for (Suggestion& suggestion : suggest(request, subject, finding.item, options)) {

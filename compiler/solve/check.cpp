@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "compiler/facts/derive.h"
@@ -27,7 +28,8 @@ class Reporter {
   Reporter(const CheckRequest& request, const CheckOptions& options)
       : request_(request),
         options_(options),
-        book_(request.schema, request.rules),
+        own_book_(request.book ? nullptr : std::make_unique<RuleBook>(request.schema, request.rules)),
+        book_(request.book ? *request.book : *own_book_),
         subject_(request.config, book_) {}
 
   std::vector<Finding> run(const Evaluation& evaluation) {
@@ -290,7 +292,8 @@ class Reporter {
 
   const CheckRequest& request_;
   const CheckOptions& options_;
-  RuleBook book_;
+  std::unique_ptr<RuleBook> own_book_;
+  const RuleBook& book_;
   Subject subject_;
 };
 

@@ -15,12 +15,16 @@
 
 namespace capstan {
 
+struct RuleBook;
+
 struct CheckRequest {
   const Config& config;
   const SchemaView& schema;
   const ActiveRules& rules;
   const StackChoice& stack;
   const SourceMap& sources;
+  /// The rules indexed; null: made when needed. A caller with many configs of one stack keeps one.
+  const RuleBook* book = nullptr;
 };
 
 struct CheckOptions {
