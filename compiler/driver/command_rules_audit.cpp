@@ -75,7 +75,10 @@ int audit(const AuditOptions& options) {
 
 void add_rules_audit_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<AuditOptions>();
-  CLI::App* rules = program.get_subcommand_no_throw("rules");
+  // Another command may have made `rules` already.
+  const std::vector<CLI::App*> known =
+      program.get_subcommands([](CLI::App* one) { return one->get_name() == "rules"; });
+  CLI::App* rules = known.empty() ? nullptr : known.front();
   if (rules == nullptr) {
     rules = program.add_subcommand("rules", "the rules themselves");
     rules->require_subcommand(1);
