@@ -79,8 +79,8 @@ class Backend {
 
   /// Digests for --verify-replay. `reserve_digests` allocates `count` u64 slots outside the arena (0 frees
   /// them). `run_digest` issues, or records, the digest of the outputs of `op` as they are at that point in
-  /// the issue order, into a slot. Digest of a list of buffers: see device/digest.h; equal bytes give equal
-  /// digests on every backend.
+  /// the issue order, into a slot; outputs of role workspace are left out, as their contents are the op's own
+  /// business. Digest of a list of buffers: see device/digest.h; equal bytes give equal digests everywhere.
   virtual Status reserve_digests(std::size_t count) = 0;
   virtual Status run_digest(plan::OpId op, std::size_t slot) = 0;
   virtual Status read_digests(std::span<std::uint64_t> slots) = 0;

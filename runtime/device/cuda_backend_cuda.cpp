@@ -189,6 +189,7 @@ class CudaBackend final : public Backend {
     if (Status s = check(cudaMemsetAsync(to, 0, sizeof(*to), stream_), "cudaMemsetAsync"); !s.ok()) return s;
     std::uint64_t position = 0;
     for (const BufferId id : plan_->ops[op].outputs) {
+      if (plan_->buffers[id].role == plan::Role::workspace) continue;
       const std::uint64_t bytes = plan_->buffers[id].bytes();
       launch_digest(stream_, bindings_->at(id), bytes, position, to);
       position += words_of(bytes);

@@ -196,6 +196,30 @@ TEST(HostBackend, RefusesAPlanThatDoesNotFitAndF16) {
   EXPECT_EQ(refused.error().code, "RN024");
 }
 
+TEST(HostBackend, DigestsLeaveWorkspacesOut) {
+  const plan::Plan plan = plan::make_tiny_plan(false);
+  const auto backend = make_host_backend(1);
+  ASSERT_TRUE(backend->prepare(plan).ok());
+  ASSERT_TRUE(backend->initialize().ok());
+  ASSERT_TRUE(backend->reserve_digests(2).ok());
+  const plan::Op* norm = nullptr;  // outputs: the norm, the flags, a workspace
+  for (const plan::Op& op : plan.ops) norm = op.kind == OpKind::grad_norm ? &op : norm;
+  ASSERT_NE(norm, nullptr);
+  ASSERT_TRUE(backend->run_digest(norm->id, 0).ok());
+  const plan::Buffer& partial = plan.buffers[norm->outputs[2]];
+  ASSERT_EQ(partial.role, plan::Role::workspace);
+  ASSERT_TRUE(backend->upload(partial.id, std::vector<std::byte>(partial.bytes(), std::byte{7})).ok());
+  ASSERT_TRUE(backend->run_digest(norm->id, 1).ok());
+  std::vector<std::uint64_t> digests(2);
+  ASSERT_TRUE(backend->read_digests(digests).ok());
+  EXPECT_EQ(digests[0], digests[1]);
+  const float changed = 1;
+  ASSERT_TRUE(backend->upload(norm->outputs[0], std::as_bytes(std::span(&changed, 1))).ok());
+  ASSERT_TRUE(backend->run_digest(norm->id, 1).ok());
+  ASSERT_TRUE(backend->read_digests(digests).ok());
+  EXPECT_NE(digests[0], digests[1]);
+}
+
 TEST(Digest, SeesEveryByteAndEveryPlace) {
   std::vector<std::byte> bytes(1003);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
