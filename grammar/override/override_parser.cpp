@@ -137,7 +137,10 @@ std::string unquote(std::string_view text) {
   text = text.substr(1, text.size() - 2);
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == quote || text[i + 1] == '\\')) ++i;
+    if (text[i] == '\\' && i + 1 < text.size() &&
+        (text[i + 1] == quote || text[i + 1] == '\\' || text.substr(i + 1).starts_with("${"))) {
+      ++i;
+    }
     out += text[i];
   }
   return out;
@@ -334,10 +337,12 @@ std::string_view call_name(std::string_view text) {
 }  // namespace
 std::optional<Override> parse_override(SourceId source, const SourceMap& sources, OverrideMode mode,
                                        SyntaxProblem& problem) {
-  return parse_override(Span{source, 0, static_cast<std::uint32_t>(sources[source].bytes().size())}, sources, mode, problem);
+  return parse_override(Span{source, 0, static_cast<std::uint32_t>(sources[source].bytes().size())}, sources,
+                        mode, problem);
 }
 
-std::optional<Override> parse_override(Span whole, const SourceMap& sources, OverrideMode mode, SyntaxProblem& problem) {
+std::optional<Override> parse_override(Span whole, const SourceMap& sources, OverrideMode mode,
+                                       SyntaxProblem& problem) {
   const SourceId source = whole.source;
   std::string_view text = sources.text(whole);
   const char* const begin = sources[source].bytes().data();
@@ -414,7 +419,11 @@ std::optional<Override> parse_override(Span whole, const SourceMap& sources, Ove
     values_text = text.substr(function.size() + 1, text.size() - function.size() - 2);
     if (mode == OverrideMode::single) return refuse("a sweep stands where one value is needed", span(text));
   }
-  if (const auto dollar = values_text.find("${"); dollar != std::string_view::npos) {
+  // `\\${` is a literal `${`, as OmegaConf reads it.
+  auto dollar = values_text.find("${");
+  while (dollar != std::string_view::npos && dollar > 0 && values_text[dollar - 1] == '\\')
+    dollar = values_text.find("${", dollar + 2);
+  if (dollar != std::string_view::npos) {
     return refuse("interpolations (`${...}`) are not resolved; write the value",
                   span(values_text.substr(dollar, 2)));
   }

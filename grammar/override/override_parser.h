@@ -28,6 +28,7 @@ std::optional<Override> parse_override(SourceId source, const SourceMap& sources
                                        SyntaxProblem& problem);
 
 /// Same, for a part of a text (a line of a file of overrides).
-std::optional<Override> parse_override(Span place, const SourceMap& sources, OverrideMode mode, SyntaxProblem& problem);
+std::optional<Override> parse_override(Span place, const SourceMap& sources, OverrideMode mode,
+                                       SyntaxProblem& problem);
 
 }  // namespace capstan

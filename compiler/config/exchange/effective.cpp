@@ -8,7 +8,7 @@ namespace capstan {
 namespace {
 
 bool stays_out(std::string_view section) {
-  return section == "target" || section == "execute";
+  return section == "target" || section == "cluster" || section == "execute";
 }
 
 /// An integer where the key takes floats only is that float, as the framework computes with it.

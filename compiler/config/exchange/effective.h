@@ -1,6 +1,6 @@
 // What a stack makes of a config: every key of the stack with its set value or its default, renamed keys
 // under their new names. Two configs with the same effective config train the same. Sections that only
-// Capstan reads (target, execute) stay out.
+// Capstan reads (target, cluster, execute) stay out.
 #pragma once
 
 #include <string>

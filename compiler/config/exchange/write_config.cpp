@@ -108,9 +108,10 @@ bool is_finite(const Value& value) {
 
 std::string hydra_string(const std::string& text) {
   std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool interpolation = text.compare(i, 2, "${") == 0;
+    if (text[i] == '\'' || text[i] == '\\' || interpolation) out += '\\';
+    out += text[i];
   }
   return out + "'";
 }

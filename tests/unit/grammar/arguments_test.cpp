@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "grammar/arguments/megatron_arguments.h"
+#include "grammar/arguments/python_assignments.h"
+
+namespace capstan {
+namespace {
+
+/// "--flag=value,value;" with `?` behind values that are not literal, each value with its text in the source.
+std::string arguments(std::string text) {
+  SourceMap sources;
+  const SourceId id = sources.add("run.sh", std::move(text), SourceKind::file);
+  std::vector<SyntaxProblem> problems;
+  const auto list = parse_megatron_arguments(id, sources, problems);
+  std::string out;
+  if (list) {
+    for (const Argument& argument : list->arguments) {
+      out += argument.flag;
+      for (const ArgumentValue& value : argument.values) {
+        out +=
+            " " + value.text + (value.literal ? "" : "?") + "<" + std::string(sources.text(value.span)) + ">";
+      }
+      out += ";";
+    }
+    for (const Argument& argument : list->launcher) out += "L" + argument.flag + ";";
+    for (const EnvironmentVariable& variable : list->variables)
+      out += "$" + variable.name + "=" + variable.value + ";";
+  }
+  for (const SyntaxProblem& problem : problems) out += "!" + problem.message;
+  return out;
+}
+
+TEST(MegatronArguments, ReadsPlainLists) {
+  EXPECT_EQ(arguments("--num-layers 24 --swiglu\n--lr=1e-4 --split 99,1,0\n"),
+            "--num-layers 24<24>;--swiglu;--lr 1e-4<1e-4>;--split 99,1,0<99,1,0>;");
+  EXPECT_EQ(arguments("--exit-interval -1 # c\n--name 'a b'\n"), "--exit-interval -1<-1>;--name a b<a b>;");
+}
+
+TEST(MegatronArguments, ReadsScriptsWithArraysAndVariables) {
+  EXPECT_EQ(arguments("#!/bin/bash\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\nTP=8\nMODEL=(\n  --num-layers 96 "
+                      "\\\n  --tensor-model-parallel-size $TP\n)\n"
+                      "OPTS=\"--bf16 --seed 7\"\ntorchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} "
+                      "$OPTS \\\n  --lr 0.1 > log 2>&1\n"),
+            "--num-layers 96<96>;--tensor-model-parallel-size 8<8>;--bf16;--seed 7<7>;--lr "
+            "0.1<0.1>;L--nproc_per_node;"
+            "$CUDA_DEVICE_MAX_CONNECTIONS=1;");
+  EXPECT_EQ(arguments("A=(--x 1)\nA+=(--y 2)\npython train.py \"${A[@]}\"\n"), "--x 1<1>;--y 2<2>;");
+  EXPECT_EQ(arguments("NCCL_ALGO=Ring python train.py --x 1\n"), "--x 1<1>;$NCCL_ALGO=Ring;");
+}
+
+TEST(MegatronArguments, SaysWhatIsNotLiteral) {
+  EXPECT_EQ(arguments("python t.py --x $N --y $(nproc) --z ${W:-4}\n"),
+            "--x $N?<$N>;--y $(nproc)?<$(nproc)>;--z ${W:-4}?<${W:-4}>;");
+  EXPECT_EQ(arguments("N=1\nif true; then N=2; fi\npython t.py --x $N\n"), "--x $N?<$N>;");
+  EXPECT_EQ(arguments("python t.py ${ARGS[@]} --x 1\n"),
+            "--x 1<1>;!the arguments in `${ARGS[@]}` are not known here");
+}
+
+TEST(MegatronArguments, ReportsTextsWithoutArgumentsAndBadOnes) {
+  EXPECT_EQ(arguments("echo hello\n"), "!no command with arguments (`--name value`) is found");
+  EXPECT_EQ(arguments(""), "!no command with arguments (`--name value`) is found");
+  EXPECT_EQ(arguments("--x 'a"), "--x <a>;!the quote is not closed");
+}
+
+TEST(MegatronArguments, ExpansionIsBounded) {
+  std::string text = "A0=xxxxxxxxxxxxxxxx\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = "$A" + std::to_string(i - 1);
+    text += "A" + std::to_string(i) + "=" + before + before + "\n";
+  }
+  EXPECT_NE(
+      arguments(text + "python t.py --x $A39\n").find("!the variables expand to more text than is read"),
+      std::string::npos);
+}
+
+std::string python(std::string text) {
+  SourceMap sources;
+  const SourceId id = sources.add("recipe.py", std::move(text), SourceKind::file);
+  SyntaxProblem problem;
+  const auto recipe = parse_python_recipe(id, sources, problem);
+  if (!recipe) return std::to_string(problem.where.begin) + " " + problem.message;
+  std::string out;
+  for (const PythonAssignment& assignment : recipe->assignments) {
+    for (const std::string& part : assignment.path)
+      out += (&part == &assignment.path.front() ? "" : ".") + part;
+    const bool known = assignment.value.kind != SyntaxNode::Kind::unsupported;
+    out += "=" + (known ? to_text(to_value(assignment.value)) : "?" + assignment.value.what) + "<" +
+           std::string(sources.text(assignment.value.span)) + ">;";
+  }
+  if (recipe->base.exists()) out += "base " + std::string(sources.text(recipe->base));
+  return out;
+}
+
+TEST(PythonRecipe, ReadsLiterals) {
+  EXPECT_EQ(python("cfg.model.a = 1\ncfg.model.b = -1.5e3  # c\ncfg.model.c = True\ncfg.model.d = "
+                   "None\ncfg.model.e = 'x' \"y\"\n"),
+            "model.a=1<1>;model.b=-1500.0<-1.5e3>;model.c=true<True>;model.d=none<None>;model.e=\"xy\"<'x' "
+            "\"y\">;");
+  EXPECT_EQ(python("cfg.m.a = [1, 'two', (3,), {'k': 4},]\ncfg.m.b = (\n  5,  # c\n  6)\ncfg.m.c = "
+                   "1_000\ncfg.m.d = 0x10\n"),
+            "m.a=[1, \"two\", [3], { k = 4 }]<[1, 'two', (3,), {'k': 4},]>;m.b=[5, 6]<(\n  5,  # c\n  "
+            "6)>;m.c=1000<1_000>;m.d=16<0x10>;");
+  EXPECT_EQ(python("cfg.m.a = r'\\n'\ncfg.m.b = '\\n\\x41\\u00e9'\ncfg.m.c = '''t\n'''\n"),
+            "m.a=\"\\\\n\"<r'\\n'>;m.b=\"\\nA\xC3\xA9\"<'\\n\\x41\\u00e9'>;m.c=\"t\\n\"<'''t\n'''>;");
+  EXPECT_EQ(python("cfg.m.a = torch.bfloat16\ncfg.m.b = AttnBackend.flash\ncfg.m.c = F.silu\n"),
+            "m.a=\"bf16\"<torch.bfloat16>;m.b=\"flash\"<AttnBackend.flash>;m.c=\"F.silu\"<F.silu>;");
+}
+
+TEST(PythonRecipe, SaysWhatIsNoLiteral) {
+  EXPECT_EQ(python("cfg = base_config()\ncfg.m.a = 2 * 4\ncfg.m.b = f(x)\ncfg.m.c += 1\ncfg.m.d['k'] = 1\nif "
+                   "x:\n    cfg.m.e = 1\ncfg.m.f = 2\n"),
+            "m.a=?an expression that is no literal<2 * 4>;m.b=?an expression that is no "
+            "literal<f(x)>;m.c=?an augmented assignment<1>;"
+            "m.d=?an assignment to an element<1>;m.e=?a value set under a condition or in a "
+            "loop<1>;m.f=2<2>;base base_config()");
+  EXPECT_EQ(python("cfg.m.a = 99999999999999999999\n"),
+            "m.a=?an expression that is no literal<99999999999999999999>;");
+  EXPECT_EQ(python("def f() -> C:\n    \"\"\"cfg.m.a = 1\"\"\"\n    cfg.m.b = 1\n    return cfg\nother.x.y = "
+                   "3\ncfg.m.c = 4\n"),
+            "m.b=1<1>;m.c=4<4>;");
+}
+
+TEST(PythonRecipe, ReportsUnclosedThings) {
+  EXPECT_EQ(python("cfg.m.a = 'x\n"), "10 the string is not closed");
+  EXPECT_EQ(python("cfg.m.a = [1,\n"), "10 this bracket is not closed");
+  EXPECT_EQ(python("cfg.m.a = 1)\n"), "11 this bracket was not opened");
+  EXPECT_EQ(python("cfg.m.a = " + std::string(2000, '[')), "1010 brackets are nested too deeply");
+  EXPECT_EQ(python("cfg.m.a = " + std::string(100, '[') + std::string(100, ']')).substr(0, 31),
+            "m.a=?a value nested too deeply<");
+}
+
+}  // namespace
+}  // namespace capstan
