@@ -395,7 +395,11 @@ TEST(RoundTrip, RandomConfigsSurviveArguments) {
     // Every key that is not listed as left out has the same effective value on both sides.
     const auto before = effective_config(config, view), after = effective_config(back.config, view);
     for (const EffectiveDifference& difference : compare(before, after)) {
-      ASSERT_TRUE(excused.contains(difference.path)) << difference.path << "\n" << written.text;
+      ASSERT_TRUE(excused.contains(difference.path))
+          << difference.path << ": "
+          << (difference.before == nullptr ? "absent" : to_text(difference.before->value)) << " -> "
+          << (difference.after == nullptr ? "absent" : to_text(difference.after->value)) << "\n"
+          << written.text;
     }
     said += config.settings.size();
   }

@@ -61,7 +61,8 @@ TEST(MegatronArguments, SaysWhatIsNotLiteral) {
 TEST(MegatronArguments, ReportsTextsWithoutArgumentsAndBadOnes) {
   EXPECT_EQ(arguments("echo hello\n"), "!no command with arguments (`--name value`) is found");
   EXPECT_EQ(arguments(""), "!no command with arguments (`--name value`) is found");
-  EXPECT_EQ(arguments("--x 'a"), "--x <a>;!the quote is not closed");
+  EXPECT_EQ(arguments("--x '' --y 1"), "--x <>;--y 1<1>;");
+  EXPECT_EQ(arguments("--x 'a"), "--x;!the quote is not closed");
 }
 
 TEST(MegatronArguments, ExpansionIsBounded) {

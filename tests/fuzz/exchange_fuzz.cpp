@@ -1,0 +1,36 @@
+// YAML and Python readers: no crash, no endless expansion on any bytes; places in the text.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "grammar/arguments/python_assignments.h"
+#include "grammar/yaml/yaml_document.h"
+
+namespace {
+
+void visit(const capstan::SyntaxNode& node, std::size_t size) {
+  if (node.span.exists() && (node.span.begin > node.span.end || node.span.end > size)) std::abort();
+  for (const auto& item : node.items) visit(item, size);
+  for (const auto& entry : node.entries) visit(entry.value, size);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace capstan;
+  SourceMap sources;
+  const SourceId id =
+      sources.add("fuzz", std::string(reinterpret_cast<const char*>(data), size), SourceKind::file);
+  SyntaxProblem problem;
+  if (const auto tree = parse_yaml(id, sources, problem))
+    visit(*tree, size);
+  else if (problem.message.empty() || problem.where.end > size)
+    std::abort();
+  problem = {};
+  if (const auto recipe = parse_python_recipe(id, sources, problem)) {
+    for (const PythonAssignment& assignment : recipe->assignments) visit(assignment.value, size);
+  } else if (problem.message.empty() || problem.where.begin > size) {
+    std::abort();
+  }
+  return 0;
+}
