@@ -1,6 +1,8 @@
 #include "compiler/config/exchange/effective.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "grammar/source/sha256.h"
 
@@ -30,6 +32,11 @@ Value conformed(const Value& value, const TypeSet& type) {
 std::vector<EffectiveValue> effective_config(const Config& config, const SchemaView& view) {
   std::vector<EffectiveValue> out;
   const Schema& schema = view.schema();
+  std::map<std::string_view, const Setting*> under_old_name;  // by the new name
+  for (const auto& [path, setting] : config.settings) {
+    const KeyInfo* key = schema.find(path);
+    if (key != nullptr && !key->renamed_to.empty()) under_old_name.emplace(key->renamed_to, &setting);
+  }
   for (const KeyInfo& key : schema.keys()) {
     if (stays_out(section_of(key.path)) || section_of(key.path) == kEnvironmentSection) continue;
     const KeyView known = view.find(key.path);
@@ -37,10 +44,8 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
     if (!key.renamed_to.empty() && view.find(key.renamed_to).spec != nullptr)
       continue;  // shown under its new name
     const Setting* setting = config.find(key.path);
-    for (const KeyInfo& old : schema.keys()) {
-      if (setting != nullptr || old.renamed_to != key.path) continue;
-      setting = config.find(old.path);
-    }
+    if (const auto old = under_old_name.find(key.path); setting == nullptr && old != under_old_name.end())
+      setting = old->second;
     EffectiveValue value;
     value.path = key.path;
     if (setting != nullptr) {

@@ -283,6 +283,7 @@ class RandomConfigs {
       if (section == "target" || section == "cluster" || section == "execute" ||
           section == kEnvironmentSection)
         continue;
+      if (!key.renamed_to.empty()) continue;  // comes back under its new name
       if (view.find(key.path).spec != nullptr && key.path.find('.') != std::string::npos)
         paths_.push_back(key.path);
     }
