@@ -37,7 +37,9 @@ class Composer {
   explicit Composer(Sink& sink) : sink_(sink) {}
 
   void add(const Layer& layer) {
-    if (layer.source != kNoSource) config_.files.push_back(layer.source);
+    // Overrides and environments are no files: nothing can be written into them.
+    if (layer.source != kNoSource && (layer.kind == OriginKind::file || layer.kind == OriginKind::extended_file))
+      config_.files.push_back(layer.source);
     if (!layer.removed.empty()) {
       remove(layer);
       return;
