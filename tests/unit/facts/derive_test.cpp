@@ -88,8 +88,8 @@ TEST(DeriveFacts, TheWorldSize) {
             "unknown");
 }
 
-TEST(DeriveFacts, WhatRulesDefineIsUnknownBeforeTheyDo) {
-  EXPECT_EQ(fact_of(kTarget, "graph.modules"), "unknown");
+TEST(DeriveFacts, WhatRulesDefineIsNoneBeforeTheyDo) {
+  EXPECT_EQ(fact_of(kTarget, "graph.modules"), "none");
 }
 
 }  // namespace
