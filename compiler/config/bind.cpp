@@ -206,7 +206,8 @@ class Binder {
   void report_unknown_key(const std::string& path, const Setting& setting) {
     Diagnostic diagnostic =
         start("TY002", path, setting.origin.key, fmt::format("unknown key `{}`", shown_name(path)));
-    const std::string near = schema_.nearest_key(path);
+    // Every search walks all keys of the section: enough for people, bounded for generated files.
+    const std::string near = suggestions_left_-- > 0 ? schema_.nearest_key(path) : std::string();
     if (!near.empty() && section_of(near) != section_of(path)) {
       help(diagnostic, fmt::format("`{}` is a key of section `[{}]`", key_of(near), section_of(near)));
     } else if (!near.empty()) {
@@ -215,7 +216,9 @@ class Binder {
         diagnostic.fixes.push_back(replacement(fmt::format("rename to `{}`", key_of(near)),
                                                setting.origin.key, std::string(key_of(near))));
       }
-    } else if (const std::string other = same_key_elsewhere(key_of(path)); !other.empty()) {
+    } else if (const std::string other =
+                   suggestions_left_ > 0 ? same_key_elsewhere(key_of(path)) : std::string();
+               !other.empty()) {
       help(diagnostic, fmt::format("other releases have `{}`", other));
     }
     finish(path, std::move(diagnostic));
@@ -315,6 +318,7 @@ class Binder {
   const SchemaView& schema_;
   Sink& sink_;
   std::string reported_section_;
+  int suggestions_left_ = 50;
 };
 
 }  // namespace

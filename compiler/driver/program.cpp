@@ -1,5 +1,7 @@
 #include "compiler/driver/program.h"
 
+#include <malloc.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -39,9 +41,20 @@ int run(int argc, const char* const* argv, const std::vector<AddCommand>& comman
   return exit_code;
 }
 
+/// A short process: memory that the solver gives back between questions would only be asked for again, page
+/// by page.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kNever = 1 << 30;
+  mallopt(M_TRIM_THRESHOLD, kNever);
+  mallopt(M_MMAP_THRESHOLD, kNever);
+#endif
+}
+
 }  // namespace
 
 int run_program(int argc, const char* const* argv, const std::vector<AddCommand>& commands) {
+  keep_freed_memory();
   int exit_code = kExitUsage;
   try {
     exit_code = run(argc, argv, commands);

@@ -1,6 +1,7 @@
 #include "compiler/facts/derive.h"
 
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/facts/gpu.h"
@@ -22,7 +23,10 @@ Value callable_name(const std::string& text) {
 class Deriver {
  public:
   Deriver(const Config& config, const SchemaView& schema)
-      : config_(config), schema_(schema), model_is_elsewhere_(is_model_elsewhere()) {}
+      : config_(config), schema_(schema), model_is_elsewhere_(is_model_elsewhere()) {
+    unusable_.insert(config.broken.begin(), config.broken.end());
+    unusable_.insert(config.open.begin(), config.open.end());
+  }
 
   Fact derive(const std::string& name) const {
     Fact fact;
@@ -43,11 +47,7 @@ class Deriver {
  private:
   /// The setting counts: it is there, well-formed and not open.
   bool usable(const Setting* setting) const {
-    if (setting == nullptr) return false;
-    const auto listed = [&](const std::vector<std::string>& paths) {
-      return std::find(paths.begin(), paths.end(), setting->path) != paths.end();
-    };
-    return !listed(config_.broken) && !listed(config_.open);
+    return setting != nullptr && !unusable_.contains(setting->path);
   }
 
   /// A Bridge config that names no layers changes a recipe whose model provider stands in Python: what the
@@ -166,6 +166,7 @@ class Deriver {
   const Config& config_;
   const SchemaView& schema_;
   bool model_is_elsewhere_;
+  std::unordered_set<std::string_view> unusable_;
 };
 
 }  // namespace

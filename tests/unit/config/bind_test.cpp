@@ -95,6 +95,17 @@ TEST(Conform, AnIntegerThatNoDoubleHoldsStaysExact) {
   EXPECT_EQ(value, Value(std::int64_t{9007199254740993}));
 }
 
+TEST(Conform, EveryDefaultOfTheBuiltinSchemaFitsItsKey) {
+  for (const KeyInfo& key : builtin_schema().keys()) {
+    for (const KeyRange& range : key.ranges) {
+      if (!range.spec.has_default) continue;
+      Value value = range.spec.default_value;
+      EXPECT_FALSE(conform(value, range.spec)) << key.path << " of " << range.component << ": "
+                                               << to_text(value) << " as " << range.spec.type_text;
+    }
+  }
+}
+
 TEST(Conform, KnowsListElements) {
   KeySpec spec;
   spec.type = *parse_type("list<float>");
