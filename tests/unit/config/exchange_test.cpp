@@ -156,6 +156,15 @@ TEST(MapArguments, AddsWhatMegatronLmImplies) {
       "megatron-lm-0.19");
   EXPECT_EQ(stages.value("model.virtual_pipeline_model_parallel_size"), "2");
   EXPECT_EQ(stages.value("model.overlap_p2p_comm"), "true");
+  // Et*3 | (tt|) six times, tmL: 1 + 6 bars, 8 stages on 2 ranks.
+  const Read layout("a.args",
+                    "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*3|(tt|)*6tmL'\n",
+                    "megatron-lm-0.19");
+  EXPECT_EQ(layout.value("model.virtual_pipeline_model_parallel_size"), "4");
+  // The checkpoint decides the shape: open, unless the arguments say it.
+  const Read checkpoint("a.args", "--use-checkpoint-args --num-layers 2\n", "megatron-lm-0.19");
+  EXPECT_EQ(checkpoint.value("model.num_moe_experts"), "\"?\"");
+  EXPECT_EQ(checkpoint.value("model.num_layers"), "2");
 }
 
 TEST(MapArguments, ReportsWhatItCannotUse) {
