@@ -15,7 +15,9 @@ constexpr std::size_t kMaxCounted = 64;
 Scalar scalar_of(const Fact& fact) {
   if (fact.state == Fact::State::unknown) return Scalar::unknown();
   if (fact.is_version) return Scalar::of_version(fact.version);
-  return Scalar::of(fact.value);
+  Scalar scalar = Scalar::of(fact.value);
+  scalar.as_set = fact.is_set;
+  return scalar;
 }
 
 Scalar scalar_of(const Choice& choice) {
@@ -412,7 +414,7 @@ Symbolic Encoding::call(const TypedExpr& expr, std::uint32_t position) {
   unknown.cases.push_back({kTrue, Scalar::unknown()});
   if (arguments.empty()) return unknown;
   const Symbolic& first = arguments[0];
-  if (expr.name == "tokens" || expr.name == "split") {
+  if (gives_set(expr.name)) {
     std::string separator = ",";
     if (arguments.size() > 1 && arguments[1].cases.size() == 1 &&
         arguments[1].cases[0].scalar.value.kind() == Value::Kind::string) {
@@ -420,10 +422,14 @@ Symbolic Encoding::call(const TypedExpr& expr, std::uint32_t position) {
     }
     Symbolic lists = first;
     for (Symbolic::Case& entry : lists.cases) {
-      if (entry.scalar.tag != Scalar::Tag::value || entry.scalar.value.kind() != Value::Kind::string)
-        continue;
-      entry.scalar = Scalar::of(Value(expr.name == "tokens" ? tokens_of(entry.scalar.value)
-                                                            : parts_of(entry.scalar.value, separator)));
+      if (entry.scalar.tag == Scalar::Tag::value) {
+        entry.scalar = Scalar::of(Value(apply_set_function(expr.name, entry.scalar.value, separator)));
+      }
+    }
+    lists.members.clear();
+    for (const auto& [element, term] : first.members) {
+      for (const Value& part : apply_set_function(expr.name, Value(Value::List{element}), separator))
+        lists.members.emplace_back(part, term);
     }
     return from_set(to_set(lists));
   }

@@ -1,6 +1,6 @@
-// One concrete value of the rule language and what its operators make of concrete values
-// (docs/rule-language.md). The encoding applies these case by case; the evaluator of compiler/ruleset has its
-// own, and tests hold both together.
+// One concrete value as the encoding handles it, and the language's operators on such values. What an
+// operator makes of values is defined in compiler/ruleset/rule_values.h; here it is put together for values
+// that may be versions, sets or unknown.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct Scalar {
 /// `=` of the language on two values: kinds must agree, integers and floats compare by value, a set compares
 /// as a set.
 bool rule_equal(const Scalar& a, const Scalar& b);
-/// Distinct elements (by rule_equal), in order of first appearance. Anything but a list has none.
+/// Distinct elements, in order of first appearance. Anything but a list has none.
 std::vector<Value> distinct_elements(const Value& value);
 bool has_element(const std::vector<Value>& set, const Value& element);
 /// Comparison and arithmetic on known values; `op` is one of equal ... greater_equal, add ... modulo.
@@ -39,12 +39,11 @@ Scalar apply_binary(ExprOp op, const Scalar& a, const Scalar& b);
 Scalar apply_negate(const Scalar& a);
 /// Functions whose result is no set; arguments known. Sets are passed as lists with `as_set`.
 Scalar apply_function(const std::string& name, const std::vector<Scalar>& arguments);
-/// Elements of tokens(x) and split(x, separator).
-std::vector<Value> tokens_of(const Value& value);
-std::vector<Value> parts_of(const Value& value, const std::string& separator);
+/// tokens(x), members(x), strings(x) and split(x, separator) on one value.
+bool gives_set(const std::string& function);
+std::vector<Value> apply_set_function(const std::string& name, const Value& value,
+                                      const std::string& separator);
 /// `x is none|bool|int|float|string|list|table`.
 bool is_kind(const Scalar& a, const std::string& word);
-/// Value of an option in an allocator string, as PyTorch's parser reads it; none if absent.
-Value allocator_option(const std::string& text, const std::string& option);
 
 }  // namespace capstan
