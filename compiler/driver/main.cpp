@@ -3,6 +3,7 @@
 #include "compiler/driver/command_compile.h"
 #include "compiler/driver/command_complete.h"
 #include "compiler/driver/command_diff.h"
+#include "compiler/driver/command_explain.h"
 #include "compiler/driver/command_export.h"
 #include "compiler/driver/command_fix.h"
 #include "compiler/driver/command_import.h"
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
                          add_run_command,          // compile and train
                          add_migrate_command,      // a config of one release for another one
                          add_schema_command,       // keys for editors
+                         add_explain_command,      // a rule by its code or a log line
                          add_rules_command,        // the rule set itself
                          add_rules_audit_command,  // its soundness; after add_rules_command
                          add_import_command,       // another format to TOML

@@ -71,7 +71,7 @@ const Value& referred(const ValueView& view) {
              : kNone;
 }
 
-/// Only strings that name no enum member: a list that already is its set of tokens.
+/// Only strings that name no enum member: a list that already is its set of tokens and of plain strings.
 bool has_plain_tokens(const ValueView& view) {
   return view.has_elements() &&
          std::all_of(view.value->list().begin(), view.value->list().end(), [](const Value& element) {

@@ -117,6 +117,10 @@ TextPairs load_rule_documents(const std::string& folder, const std::string& pref
   return documents;
 }
 
+TextPairs load_rule_documents(const std::string& folder, const std::vector<RuleFile>& files, Sink& sink) {
+  return load_rule_documents(folder, (fs::path(folder) / "").string(), files, sink);
+}
+
 std::vector<std::string> load_phases(const std::string& path, SourceMap& sources, Sink& sink) {
   ReadFailure failure;
   std::optional<std::string> text = read_text_file(path, failure);

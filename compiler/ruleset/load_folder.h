@@ -24,6 +24,9 @@ std::vector<RuleFile> load_rule_files(const std::string& folder, const std::stri
 TextPairs load_rule_documents(const std::string& folder, const std::string& prefix,
                               const std::vector<RuleFile>& files, Sink& sink);
 
+/// The same for a user's folder, whose rule files are named by their paths.
+TextPairs load_rule_documents(const std::string& folder, const std::vector<RuleFile>& files, Sink& sink);
+
 /// Path of the Markdown that belongs to a rule file.
 std::string document_path(const std::string& rule_path);
 

@@ -234,7 +234,9 @@ Value::List module_parts(const Value& value, Wanted wanted) {
   Value::List parts;
   const auto take = [&](std::string_view text) {
     const auto member = enum_member(text);
-    if (member ? wanted != Wanted::strings : wanted != Wanted::members)
+    if (wanted == Wanted::all)
+      parts.emplace_back(std::string(text));
+    else if (member.has_value() == (wanted == Wanted::members))
       parts.emplace_back(std::string(member.value_or(text)));
   };
   if (value.kind() == Value::Kind::string) {

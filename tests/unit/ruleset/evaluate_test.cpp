@@ -52,19 +52,25 @@ TEST(Evaluate, Sets) {
   EXPECT_EQ(value_of("{} subset {}"), "true");
   EXPECT_EQ(value_of("{} overlaps {\"a\"}"), "false");
   EXPECT_EQ(value_of("{\"a\", \"b\"} = {\"b\", \"a\"}"), "true");
-  EXPECT_EQ(value_of("model.recompute_modules union {}", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"), "[\"mlp\"]");
-  EXPECT_EQ(value_of("model.recompute_modules = {\"mlp\"}", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"), "true");
-  EXPECT_EQ(value_of("length(model.recompute_modules)", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"), "2");
+  EXPECT_EQ(value_of("model.recompute_modules union {}", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"),
+            "[\"mlp\"]");
+  EXPECT_EQ(
+      value_of("model.recompute_modules = {\"mlp\"}", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"),
+      "true");
+  EXPECT_EQ(value_of("length(model.recompute_modules)", "[model]\nrecompute_modules = [\"mlp\", \"mlp\"]"),
+            "2");
   EXPECT_EQ(value_of("\"mlp\" in model.recompute_modules"), "false");  // none is the empty set
 }
 
 TEST(Evaluate, ModuleTokens) {
-  EXPECT_EQ(value_of("tokens(model.cuda_graph_scope)", "[model]\ncuda_graph_scope = \"attn, mlp\""), "[\"attn\", \" mlp\"]");
-  EXPECT_EQ(value_of("tokens(model.cuda_graph_scope)", "[model]\ncuda_graph_scope = [\"attn\", \"attn\"]"), "[\"attn\"]");
+  EXPECT_EQ(value_of("tokens(model.cuda_graph_scope)", "[model]\ncuda_graph_scope = \"attn, mlp\""),
+            "[\"attn\", \" mlp\"]");
+  EXPECT_EQ(value_of("tokens(model.cuda_graph_scope)", "[model]\ncuda_graph_scope = [\"attn\", \"attn\"]"),
+            "[\"attn\"]");
   EXPECT_EQ(value_of("tokens(env.X)"), "[]");
   EXPECT_EQ(value_of("tokens(env.X)", "[env]\nX = \"\""), "[\"\"]");
   const std::string members = "[env]\nX = \"CudaGraphScope.attn,mlp\"";
-  EXPECT_EQ(value_of("tokens(env.X)", members), "[\"attn\", \"mlp\"]");
+  EXPECT_EQ(value_of("tokens(env.X)", members), "[\"CudaGraphScope.attn\", \"mlp\"]");
   EXPECT_EQ(value_of("members(env.X)", members), "[\"attn\"]");
   EXPECT_EQ(value_of("strings(env.X)", members), "[\"mlp\"]");
 }
@@ -75,7 +81,9 @@ TEST(Evaluate, Functions) {
   EXPECT_EQ(value_of("integer(env.X)", "[env]\nX = \"3x\""), "none");
   EXPECT_EQ(value_of("contains(env.X, \"b\")", "[env]\nX = \"abc\""), "true");
   EXPECT_EQ(value_of("contains(env.X, \"b\")"), "false");
-  EXPECT_EQ(value_of("starts_with(\"abc\", \"ab\") and ends_with(\"abc\", \"bc\") and lower(\"AbC\") = \"abc\""), "true");
+  EXPECT_EQ(
+      value_of("starts_with(\"abc\", \"ab\") and ends_with(\"abc\", \"bc\") and lower(\"AbC\") = \"abc\""),
+      "true");
   EXPECT_EQ(value_of("max(2, 3) - min(2.5, 3)"), "0.5");
   EXPECT_EQ(value_of("abs(-4)"), "4");
   EXPECT_EQ(value_of("divides(4, 12) and not divides(5, 12) and not divides(0, 12)"), "true");
@@ -83,12 +91,15 @@ TEST(Evaluate, Functions) {
   EXPECT_EQ(value_of("if 1 < 2 then \"yes\" else \"no\""), "\"yes\"");
 }
 
-// What PyTorch's parser makes of the string: blanks are dropped, `[...]` belongs to its option, the last one counts.
+// What PyTorch's parser makes of the string: blanks are dropped, `[...]` belongs to its option, the last one
+// counts.
 TEST(Evaluate, AllocatorOptions) {
   EXPECT_EQ(allocator_value("expandable_segments:True", "expandable_segments"), Value("True"));
-  EXPECT_EQ(allocator_value("max_split_size_mb:64, expandable_segments : True", "expandable_segments"), Value("True"));
-  EXPECT_EQ(allocator_value("roundup_power2_divisions:[256:1,512:2],backend:native", "roundup_power2_divisions"),
-            Value("[256:1,512:2]"));
+  EXPECT_EQ(allocator_value("max_split_size_mb:64, expandable_segments : True", "expandable_segments"),
+            Value("True"));
+  EXPECT_EQ(
+      allocator_value("roundup_power2_divisions:[256:1,512:2],backend:native", "roundup_power2_divisions"),
+      Value("[256:1,512:2]"));
   EXPECT_EQ(allocator_value("a:1,a:2", "a"), Value("2"));
   EXPECT_EQ(allocator_value("expandable_segments_too:True", "expandable_segments"), Value());
   EXPECT_EQ(allocator_value("", "x"), Value());
@@ -111,18 +122,26 @@ TEST(Evaluate, ThreeValuedLogic) {
 
 TEST(Evaluate, ChecksSeeEarlierRewritesOnly) {
   const std::string rewrite =
-      "rewrite AB002 r { enforcer core applies any phase core.graph 20 when model.cuda_graph_impl = \"local\"\n"
+      "rewrite AB002 r { enforcer core applies any phase core.graph 20 when model.cuda_graph_impl = "
+      "\"local\"\n"
       " set model.num_layers = model.num_layers + 1 set model.hidden_size = model.num_layers\n"
-      " message \"changes {model.num_layers}\" why \"w\" source \"a\" \"b\" \"c\" seen \"d\" evidence code 2026-01-01 }\n";
-  const RulesFromText rules({rule_text("AB001", "applies any phase core.graph 10 require model.num_layers != 5 blame model.num_layers"),
-                             rewrite,
-                             rule_text("AB003", "applies any phase core.graph 30 require model.num_layers != 5 blame model.num_layers"),
-                             rule_text("AB004", "applies any phase core.graph 5 require model.num_layers != 4 blame model.num_layers")});
+      " message \"changes {model.num_layers}\" why \"w\" source \"a\" \"b\" \"c\" seen \"d\" evidence code "
+      "2026-01-01 }\n";
+  const RulesFromText rules(
+      {rule_text("AB001",
+                 "applies any phase core.graph 10 require model.num_layers != 5 blame model.num_layers"),
+       rewrite,
+       rule_text("AB003",
+                 "applies any phase core.graph 30 require model.num_layers != 5 blame model.num_layers"),
+       rule_text("AB004",
+                 "applies any phase core.graph 5 require model.num_layers != 4 blame model.num_layers")});
   ASSERT_EQ(rules.problems(), "");
   const FactsFromText facts("[model]\nnum_layers = 4\ncuda_graph_impl = \"local\"", "core-0.17");
   const Evaluation evaluation = evaluate(select(rules.rules, facts.stack), facts.derive(rules.rules));
   ASSERT_EQ(evaluation.violations.size(), 3u);
-  const auto code = [&](std::size_t index) { return rules.rules.items[evaluation.violations[index].item].code; };
+  const auto code = [&](std::size_t index) {
+    return rules.rules.items[evaluation.violations[index].item].code;
+  };
   EXPECT_EQ(code(0), "AB004");  // by step, not by file
   EXPECT_EQ(code(1), "AB002");
   EXPECT_EQ(code(2), "AB003");

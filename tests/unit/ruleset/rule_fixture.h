@@ -59,7 +59,8 @@ struct FactsFromText {
   Stack stack;
   std::unique_ptr<SchemaView> view;
 
-  FactsFromText(const std::string& text, const std::string& stack_name) : stack(*builtin_schema().find_stack(stack_name)) {
+  FactsFromText(const std::string& text, const std::string& stack_name)
+      : stack(*builtin_schema().find_stack(stack_name)) {
     const SourceId file = sources.add("config.toml", text, SourceKind::file);
     const auto layers = load_layers(file, sources, disk_reader(), sink);
     EXPECT_TRUE(layers) << text;
@@ -72,7 +73,9 @@ struct FactsFromText {
 
 /// The fields of a rule that tests rarely care about.
 inline std::string rule_text(const std::string& code, const std::string& fields) {
-  return "rule " + code + " some-rule {\n kind breaks enforcer core message \"m\" why \"w\" source \"a\" \"b\" \"c\" seen \"d\"\n" +
+  return "rule " + code +
+         " some-rule {\n kind breaks enforcer core message \"m\" why \"w\" source \"a\" \"b\" \"c\" seen "
+         "\"d\"\n" +
          " evidence code 2026-01-01\n" + fields + "\n}\n";
 }
 

@@ -1,0 +1,133 @@
+#include "compiler/driver/command_explain.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "compiler/diagnostics/codes.h"
+#include "compiler/driver/command_rules_parts.h"
+#include "compiler/driver/rule_description.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/ruleset/load_folder.h"
+#include "compiler/ruleset/message.h"
+
+namespace capstan {
+namespace {
+
+struct ExplainOptions {
+  std::vector<std::string> words;
+  std::vector<std::string> rule_folders;
+  std::string format = "text";
+};
+
+// A pattern with less text of its own than this says nothing about a log line.
+constexpr std::size_t kFewestCharacters = 8;
+
+std::size_t own_text(std::string_view pattern) {
+  return static_cast<std::size_t>(
+      std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '*' && c != ' '; }));
+}
+
+/// Rules whose framework message stands in the line; the one that matches most of it first.
+std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, const std::string& line) {
+  std::vector<std::pair<std::size_t, const RuleGroup*>> found;
+  for (const RuleGroup& group : groups) {
+    std::size_t best = 0;
+    for (const RuleItem* item : group.items) {
+      for (const std::string& pattern : item->raises) {
+        const std::size_t size = own_text(pattern);
+        if (size >= kFewestCharacters && matches_pattern("*" + pattern + "*", line))
+          best = std::max(best, size);
+      }
+    }
+    if (best > 0) found.emplace_back(best, &group);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<RuleGroup> sorted;
+  for (const auto& [size, group] : found) sorted.push_back(*group);
+  return sorted;
+}
+
+std::string document_of(const RuleItem& item) {
+  if (item.file.starts_with("rules/")) {
+    if (std::string text = builtin_document(item.file); !text.empty()) return text;
+  }
+  ReadFailure failure;
+  return read_text_file(document_path(item.file), failure).value_or("");
+}
+
+[[noreturn]] void fail_unknown(const std::vector<RuleGroup>& groups, const std::string& text) {
+  std::vector<std::string> candidates;
+  for (const RuleGroup& group : groups) {
+    candidates.push_back(group.code);
+    candidates.push_back(group.first().name);
+  }
+  for (const CodeInfo& info : builtin_codes()) candidates.emplace_back(info.code);
+  const std::string near = nearest(text, candidates);
+  throw UsageError(fmt::format("`{}` is no code, no rule's name, and no message that a rule knows{}", text,
+                               near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+}
+
+std::string explain_builtin(const CodeInfo& info, const std::string& format) {
+  if (format == "text") {
+    return fmt::format("{} {}\n  {}, a problem that Capstan itself reports\n  says: {}\n", info.code,
+                       info.name, severity_name(info.severity), info.title);
+  }
+  return fmt::format(
+      "{{\n  \"version\": 1,\n  \"rules\": [],\n  \"problem\": {{\"code\": \"{}\", \"name\": \"{}\", "
+      "\"severity\": \"{}\", \"title\": {}}}\n}}\n",
+      info.code, info.name, severity_name(info.severity), to_text(Value(std::string(info.title))));
+}
+
+std::string explain(const ExplainOptions& options) {
+  std::string text;
+  for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
+  const LoadedRules loaded(options.rule_folders);
+  const std::vector<RuleGroup> groups = group_rules(loaded.rules);
+  std::vector<RuleGroup> found;
+  for (const RuleGroup& group : groups) {
+    if (group.code == text || group.first().name == text) found.push_back(group);
+  }
+  if (found.empty()) {
+    if (const CodeInfo* info = find_code(text)) return explain_builtin(*info, options.format);
+    found = find_by_message(groups, text);
+  }
+  if (found.empty()) fail_unknown(groups, text);
+  std::vector<std::string> documents;
+  for (const RuleGroup& group : found) documents.push_back(document_of(group.first()));
+  if (options.format == "json") return rules_to_json(found, documents, loaded.rules, builtin_schema());
+  std::string out;
+  for (std::size_t index = 0; index < found.size(); ++index) {
+    if (index > 0) out += "\n";
+    out += describe_rule(found[index], loaded.rules, builtin_schema());
+    // The page in full only when it is clear which rule is meant.
+    if (found.size() == 1 && !documents[index].empty()) out += "\n" + documents[index];
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& program, int& exit_code) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = program.add_subcommand(
+      "explain", "a rule in full, by its code, its name, or a line of the framework's log");
+  command->add_option("what", options->words, "code, name, or text of a log line")
+      ->required()
+      ->type_name("CODE|TEXT");
+  command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command->add_option("--rules", options->rule_folders, "a folder of own rules; repeatable")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  command->callback([options, &exit_code] {
+    const std::string text = explain(*options);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    exit_code = kExitClean;
+  });
+}
+
+}  // namespace capstan

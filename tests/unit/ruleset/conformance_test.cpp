@@ -1,0 +1,90 @@
+// The tables of verdicts of the real framework (tests/conformance, compressed), each with its floor.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "compiler/driver/conformance.h"
+#include "compiler/ruleset/resolve.h"
+
+namespace capstan {
+namespace {
+
+struct Table {
+  const char* name;
+  double least_agreement;  ///< percent
+  double least_named;      ///< percent of the rejected ones
+};
+
+constexpr Table kTables[] = {
+    {"bridge-0.2.1", 99.9, 99}, {"bridge-0.3.0", 99.9, 99}, {"bridge-0.4.0", 99.9, 99},
+    {"bridge-0.5.0", 99.9, 99}, {"bridge-0.6.0", 99.9, 99}, {"bridge-head", 99.9, 99},
+    {"core-0.14.0", 99.9, 99},  {"core-0.15.0", 99.9, 99},  {"core-0.16.0", 99.9, 99},
+    {"core-0.17.0", 99.9, 99},  {"core-0.18.0", 99.9, 99},  {"core-0.19.0", 99.9, 99},
+    {"core-head", 99.9, 99}};
+
+/// Unpacks a table into the tests' scratch folder and gives its path.
+std::string unpack(const std::string& name) {
+  const std::string packed = CAPSTAN_SOURCE_DIR "/tests/conformance/" + name + ".xz";
+  const std::string plain = testing::TempDir() + name;
+  const std::string part = plain + "." + std::to_string(getpid());
+  if (!std::filesystem::exists(plain)) {
+    EXPECT_EQ(std::system(("xz -dc '" + packed + "' > '" + part + "'").c_str()), 0) << "needs xz-utils";
+    std::filesystem::rename(part, plain);  // tests run at the same time: never a half-written table
+  }
+  return plain;
+}
+
+class ConformanceTable : public testing::TestWithParam<Table> {};
+
+TEST_P(ConformanceTable, AgreesWithTheRealFramework) {
+  ConformanceCases cases;
+  for (const char* dialect : {"legacy", "scope", "modules"})
+    read_cases(unpack(std::string("cases-") + dialect + ".jsonl"), cases);
+  const std::string path = unpack(std::string("verdicts-") + GetParam().name + ".jsonl");
+  const auto stack = stack_of_table(path, builtin_schema());
+  ASSERT_TRUE(stack);
+  const Conformance found =
+      judge_table(builtin_rules(), builtin_schema(), *stack, cases, read_verdicts(path));
+  EXPECT_GT(found.cases, 100u);
+  EXPECT_GE(found.agreement(), GetParam().least_agreement) << describe_disagreements(found).substr(0, 4000);
+  EXPECT_GE(100.0 * static_cast<double>(found.named),
+            GetParam().least_named * static_cast<double>(found.rejected))
+      << summary_line(found);
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, ConformanceTable, testing::ValuesIn(kTables), [](const auto& table) {
+  std::string name = table.param.name;
+  for (char& c : name) c = c == '.' || c == '-' ? '_' : c;
+  return name;
+});
+
+TEST(Conformance, SummaryLine) {
+  Conformance table;
+  table.cases = 4386;
+  table.agreed = 4385;
+  table.rejected = 2305;
+  table.named = 2301;
+  EXPECT_EQ(summary_line(table), "agreement 99.97 % (4385/4386), first reason named 99.8 % (2301/2305)");
+  table.cases = 1000000;
+  table.agreed = 999999;
+  EXPECT_EQ(
+      summary_line(table),
+      "agreement 99.99 % (999999/1000000), first reason named 99.8 % (2301/2305)");  // never 100 for less
+}
+
+TEST(Conformance, StackFromTheFileName) {
+  const auto name_of = [](const char* path) {
+    const auto stack = stack_of_table(path, builtin_schema());
+    return stack ? stack->name : "";
+  };
+  EXPECT_EQ(name_of("some/where/verdicts-bridge-0.2.1.jsonl"), "bridge-0.2");
+  EXPECT_EQ(name_of("verdicts-core-head.jsonl"), "core-head");
+  EXPECT_EQ(name_of("verdicts-megatron-lm-0.17.0.jsonl"), "megatron-lm-0.17");
+  EXPECT_EQ(name_of("verdicts-bridge-9.9.jsonl"), "");
+  EXPECT_EQ(name_of("table.jsonl"), "");
+}
+
+}  // namespace
+}  // namespace capstan
