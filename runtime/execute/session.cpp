@@ -40,7 +40,8 @@ Outcome<std::unique_ptr<Backend>> open_backend(const RunOptions& options, const 
   }
   if (wanted == "cuda" || (wanted == "auto" && cuda)) {
     Outcome<std::unique_ptr<Backend>> opened = cuda(static_cast<int>(options.device));
-    if (opened.ok() || wanted == "cuda") return opened;
+    // `auto` means the host where there is no usable GPU, and only there.
+    if (opened.ok() || wanted == "cuda" || opened.error().code != "RN021") return opened;
   }
   return make_host_backend(static_cast<unsigned>(options.threads));
 }
@@ -59,7 +60,15 @@ class Session {
     const auto began = std::chrono::steady_clock::now();
     report_.program = program;
     report_.plan_path = options_.plan_path;
-    if (Status ready = prepare(); !ready.ok()) return refuse(ready.error());
+    if (Status ready = prepare(); !ready.ok()) {
+      // A directory that was made for this run and holds nothing yet goes again.
+      std::error_code ignored;
+      if (!directory_.empty()) {
+        std::filesystem::remove(directory_ + "/checkpoints", ignored);
+        std::filesystem::remove(directory_, ignored);
+      }
+      return refuse(ready.error());
+    }
 
     Status outcome = work();
     if (!outcome.ok()) {
@@ -124,9 +133,6 @@ class Session {
         make_run_directory({options_.output, plan.config_name, options_.resume, options_.overwrite});
     if (!directory.ok()) return directory.error();
     directory_ = directory.value();
-    // The run can be looked at and repeated from its directory alone.
-    if (Status kept = write_file(directory_ + "/plan.json", loaded_->text, "RN050"); !kept.ok()) return kept;
-    loaded_->text = {};
 
     if (Status prepared = backend_->prepare(plan); !prepared.ok()) return prepared;
     if (Status filled = backend_->initialize(); !filled.ok()) return filled;
@@ -136,6 +142,9 @@ class Session {
       report_.first_step = static_cast<std::int64_t>(resumed.value().step);
       report_.resumed_from = resumed.value().path;
     }
+    // The run can be looked at and repeated from its directory alone.
+    if (Status kept = write_file(directory_ + "/plan.json", loaded_->text, "RN050"); !kept.ok()) return kept;
+    loaded_->text = {};
     report_.steps_done = report_.first_step;
     if (options_.verify_every > 0) report_.verification.emplace().every = options_.verify_every;
     if (!options_.quiet) {

@@ -11,6 +11,7 @@
 #include "compiler/plan/passes.h"
 #include "tests/support/json_schema_check.h"
 #include "tests/support/model_specs.h"
+#include "tests/support/tiny_plan.h"
 #include "tests/unit/runtime/process.h"
 
 namespace capstan::runtime::testing {
@@ -329,10 +330,11 @@ TEST_F(CapstanRun, SavesAndStopsOnASignal) {
 
 TEST_F(CapstanRun, AFullDiskLeavesThePreviousCheckpoint) {
   plan::ModelSpec spec = llama(6);
+  spec.dims.hidden = 128;  // so that a checkpoint is larger than the plan
   const std::string plan = plan_file(spec);
   train(plan, "run", {"--steps", "3"});
   const std::string before = read_whole(checkpoint("run", 3));
-  // Files may grow to half a checkpoint: metrics and report fit, the checkpoint does not.
+  // Files may grow to half a checkpoint: plan, metrics and report fit, the checkpoint does not.
   const ProcessResult result = run(
       {plan, "--output", folder.file("run"), "--resume", folder.file("run"), "--quiet"}, before.size() / 2);
   EXPECT_EQ(result.exit_code, 4);
@@ -370,6 +372,11 @@ TEST_F(CapstanRun, RefusesBadPlansAndDataBeforeAnythingIsMade) {
   refusal({folder.file("version.json")}, "RN003");
   refusal({folder.file("binary.json")}, "RN002");
   refusal({folder.file("missing.json")}, "RN001");
+  // More memory than any machine has: the arena alone says so.
+  plan::Plan large = plan::make_tiny_plan();
+  large.memory.arena = std::uint64_t{1} << 49;
+  write_whole(folder.file("large.json"), plan::write_json(large));
+  refusal({folder.file("large.json")}, "RN020");
   plan::ModelSpec spec = llama(2);
   const auto with_data = [&](const std::string& kind, const std::string& path) {
     spec.data = {kind, path, 1};
@@ -391,6 +398,7 @@ TEST_F(CapstanRun, RefusesBadPlansAndDataBeforeAnythingIsMade) {
 TEST_F(CapstanRun, KeepsEarlierRuns) {
   const std::string plan = plan_file(llama(2));
   train(plan, "run");
+  EXPECT_EQ(read_whole(folder.file("run") + "/plan.json"), read_whole(plan));
   const ProcessResult again = run({plan, "--output", folder.file("run")});
   EXPECT_EQ(again.exit_code, 4);
   EXPECT_NE(again.err.find("error[RN050]"), std::string::npos) << again.err;
