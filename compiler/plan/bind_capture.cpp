@@ -73,8 +73,8 @@ void bind_capture(EffectiveConfig& config, ModelSpec& spec) {
   capture.optimizer_key = "optimizer.optimizer_cuda_graph";
   capture.optimizer = config.boolean(capture.optimizer_key, false);
   capture.fall_back_to_eager = config.text("execute.capture_fallback", "refuse") == "eager";
-  capture.rng_tracker =
-      config.boolean("model.use_te_rng_tracker", false) | config.boolean("rng.te_rng_tracker", false);
+  const bool model_tracker = config.boolean("model.use_te_rng_tracker", false);
+  capture.rng_tracker = config.boolean("rng.te_rng_tracker", false) || model_tracker;
 
   if (impl == "full_iteration") {
     capture.extent = CaptureSpec::Extent::iteration;
