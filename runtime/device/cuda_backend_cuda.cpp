@@ -273,11 +273,16 @@ class CudaBackend final : public Backend {
         GemmLibrary::open(info_.name, !switched_off("CAPSTAN_GEMM_TUNING"), plan_->deterministic);
     if (!gemms.ok()) return gemms.error();
     bindings_->gemms = std::move(gemms.value());
-    std::string why_not;
-    bindings_->cudnn = CudnnLibrary::open(why_not);
     info_.driver += ", cuBLASLt " + std::to_string(cublasLtGetVersion());
-    info_.driver += bindings_->cudnn != nullptr ? ", cuDNN " + std::to_string(bindings_->cudnn->version())
-                                                : ", own attention (" + why_not + ")";
+    const bool has_attention = std::any_of(plan_->ops.begin(), plan_->ops.end(), [](const plan::Op& op) {
+      return op.kind == plan::OpKind::attention;
+    });
+    if (has_attention) {
+      std::string why_not;
+      bindings_->cudnn = CudnnLibrary::open(why_not);
+      info_.driver += bindings_->cudnn != nullptr ? ", cuDNN " + std::to_string(bindings_->cudnn->version())
+                                                  : ", own attention (" + why_not + ")";
+    }
     segment_of_.assign(plan_->ops.size(), 0);
     ranges_.name(*plan_);
     for (const plan::Segment& segment : plan_->segments) {

@@ -13,7 +13,8 @@ namespace capstan::runtime::cuda {
 
 /// "`attention_backward` (op 41, layer 3, attn)", for messages.
 std::string describe_op(const plan::Op& op);
-/// What a diagnostic says of an op: kind, id, module, layer and config key, as far as it has them; `op` may be null.
+/// What a diagnostic says of an op: kind, id, module, layer and config key, as far as it has them; `op` may
+/// be null.
 Arguments op_arguments(const plan::Op* op);
 
 /// RN022 for a failed call; `op` may be null.

@@ -173,6 +173,17 @@ Outcome<Launch> bind_rope(Bindings& b, const Op& op) {
   rope.base = op.floating("base");
   rope.interleaved = op.boolean("interleaved");
   rope.inverse = op.boolean("inverse");
+  const std::string key = std::to_string(rope.seq_length) + " " + std::to_string(rope.rotary_dim) + " " +
+                          std::to_string(rope.base);
+  auto [angles, is_new] = b.rope_angles.try_emplace(key);
+  if (is_new) {
+    const auto pairs = static_cast<std::size_t>(rope.seq_length * (rope.rotary_dim / 2));
+    Outcome<void*> table = b.add_table(nullptr, pairs * 2 * sizeof(float));
+    if (!table.ok()) return table.error();
+    angles->second = table.value();
+    launch_rope_angles(b.stream, rope, angles->second);
+  }
+  rope.angles = angles->second;
   return finish(o, [rope](cudaStream_t stream) { launch_rope(stream, rope); });
 }
 

@@ -34,7 +34,6 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t row = blockIdx.x;
   const T* from = logits + row * columns;
   Running mine;
-  float bad = 0.0F;  // becomes NaN when a logit is NaN, which fmaxf would hide
   for (int i = static_cast<int>(threadIdx.x) * N; i < vocab; i += kThreads * N) {
     float value[N];
     load<N>(from + i, value);
@@ -43,15 +42,20 @@ __global__ void __launch_bounds__(kThreads)
     for (int k = 0; k < N; ++k) {
       if (i + k >= vocab) value[k] = -INFINITY;
       largest = fmaxf(largest, value[k]);
-      bad += value[k] * 0.0F == 0.0F || value[k] == -INFINITY ? 0.0F : NAN;
     }
-    if (largest == -INFINITY) continue;
+    if (largest == -INFINITY) {
+      // Nothing finite yet. fmaxf passes over NaN, so it is kept by hand; below, the exponential carries it.
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        if (isnan(value[k])) mine.sum = value[k];
+      }
+      continue;
+    }
     float sum = mine.sum * exponential<T>(mine.largest - largest);
 #pragma unroll
     for (int k = 0; k < N; ++k) sum += exponential<T>(value[k] - largest);
     mine = {largest, sum};
   }
-  mine.sum += bad;
 #pragma unroll
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const Running other{__shfl_xor_sync(0xffffffffU, mine.largest, offset),

@@ -38,7 +38,8 @@ struct Bindings {
   /// One for all attention ops; made by allocate_attention_workspace after every op is bound.
   void* attention_workspace = nullptr;
   std::size_t attention_workspace_bytes = 0;
-  std::vector<void*> tables;  ///< device memory that binding allocated
+  std::map<std::string, void*> rope_angles;  ///< by shape; in `tables`
+  std::vector<void*> tables;                 ///< device memory that binding allocated
   std::size_t table_bytes = 0;
 
   std::byte* at(plan::BufferId id) const { return arena + plan->buffers[id].offset; }

@@ -94,7 +94,10 @@ struct Rope {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, rotary_dim = 0;
   double base = 10000.0;
   bool interleaved = false, inverse = false;
+  const void* angles = nullptr;  ///< of launch_rope_angles
 };
+/// Fills cosine and sine, as pairs of f32, of every position and pair: [seq_length][rotary_dim / 2].
+void launch_rope_angles(cudaStream_t stream, const Rope& rope, void* angles);
 void launch_rope(cudaStream_t stream, const Rope& rope);
 
 // elementwise.cu

@@ -16,122 +16,107 @@ struct Operands {
 
 constexpr int kThreads = 256;
 
-// dx of a row, and this block's share of the weight (and bias) gradient, which each thread gathers for its
-// own columns over all rows of the block and leaves in `partial`. Rows go to blocks in a fixed pattern.
-// kRowThreads as in norm.cu.
-template <typename T, int N, int kRowThreads, int kPacks, bool kMean>
-__global__ void __launch_bounds__(kThreads) backward_row(const T* dy, const T* x, T* dx, Operands op) {
-  constexpr int kRows = kThreads / kRowThreads;  // rows in flight per block
-  __shared__ float scratch[kWarp];
-  const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
-  const int slot = static_cast<int>(threadIdx.x) / kRowThreads;
-  float weight[kPacks][N];
+// dx of a row, and this block's share of the weight (and bias) gradient, which each lane gathers for its own
+// columns over all rows of its warp; the warps' shares meet at the end, in warp order. Rows go to warps in a
+// fixed pattern. A warp owns a row; rows stay packed in registers, the weights are in shared memory, so that
+// enough warps fit to keep the memory busy.
+template <typename T, int N, int kPacks, bool kMean, int kBlocksPerProcessor>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    backward_row(const T* dy, const T* x, T* dx, Operands op) {
+  constexpr int kRows = kThreads / kWarp;
+  extern __shared__ float columns[];  // [hidden]: weights, then the sums over the warps
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int slot = static_cast<int>(threadIdx.x) / kWarp;
+  for (int i = threadIdx.x; i < op.hidden; i += kThreads) columns[i] = op.weight.at(i);
+  __syncthreads();
   float dweight[kPacks][N];
   float dbias[kMean ? kPacks : 1][N];
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
-    const int column = (lane + p * kRowThreads) * N;
-    if (column < op.hidden) {
-      op.weight.load<N>(column, weight[p]);
-    } else {
 #pragma unroll
-      for (int k = 0; k < N; ++k) weight[p][k] = 0.0F;
-    }
-#pragma unroll
-    for (int k = 0; k < N; ++k) dweight[p][k] = 0.0F;
-    if constexpr (kMean) {
-#pragma unroll
-      for (int k = 0; k < N; ++k) dbias[p][k] = 0.0F;
+    for (int k = 0; k < N; ++k) {
+      dweight[p][k] = 0.0F;
+      if constexpr (kMean) dbias[p][k] = 0.0F;
     }
   }
   const float inverse_hidden = 1.0F / static_cast<float>(op.hidden);
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + slot; row < op.rows;
        row += static_cast<std::int64_t>(gridDim.x) * kRows) {
     const std::int64_t base = row * op.hidden;
+    Pack<T, N> dy_pack[kPacks];
+    Pack<T, N> x_pack[kPacks];
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      const int column = (lane + p * kWarp) * N;
+      if (column < op.hidden) {
+        dy_pack[p] = *reinterpret_cast<const Pack<T, N>*>(dy + base + column);
+        x_pack[p] = *reinterpret_cast<const Pack<T, N>*>(x + base + column);
+      }
+    }
     const float rstd = op.rstd[row];
     const float mean = kMean ? op.mean[row] : 0.0F;
-    float g[kPacks][N];     // dy
-    float unit[kPacks][N];  // (x - mean) * rstd
     float dot = 0.0F;
     float total = 0.0F;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int column = (lane + p * kRowThreads) * N;
+      const int column = (lane + p * kWarp) * N;
       if (column < op.hidden) {
-        load<N>(dy + base + column, g[p]);
-        load<N>(x + base + column, unit[p]);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          unit[p][k] = (unit[p][k] - mean) * rstd;
-          dweight[p][k] += g[p][k] * unit[p][k];
-          if constexpr (kMean) dbias[p][k] += g[p][k];
-          g[p][k] *= weight[p][k];
-          dot += g[p][k] * unit[p][k];
-          if constexpr (kMean) total += g[p][k];
+          const float gradient = widen(dy_pack[p].element[k]);
+          const float unit = (widen(x_pack[p].element[k]) - mean) * rstd;
+          dweight[p][k] += gradient * unit;
+          if constexpr (kMean) dbias[p][k] += gradient;
+          const float weighted = gradient * columns[column + k];
+          dot += weighted * unit;
+          if constexpr (kMean) total += weighted;
         }
       }
     }
-    if constexpr (kRowThreads == kWarp) {
-      dot = reduce_warp(dot, Sum());
-      if constexpr (kMean) total = reduce_warp(total, Sum());
-    } else {
-      dot = reduce_block(dot, Sum(), scratch);
-      if constexpr (kMean) total = reduce_block(total, Sum(), scratch);
-    }
-    dot *= inverse_hidden;
-    total *= inverse_hidden;
+    dot = reduce_warp(dot, Sum()) * inverse_hidden;
+    if constexpr (kMean) total = reduce_warp(total, Sum()) * inverse_hidden;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int column = (lane + p * kRowThreads) * N;
+      const int column = (lane + p * kWarp) * N;
       if (column < op.hidden) {
         float out[N];
-#pragma unroll
-        for (int k = 0; k < N; ++k) out[k] = rstd * (g[p][k] - total - unit[p][k] * dot);
         if (op.accumulate_dx) {
-          float before[N];
-          load<N>(dx + base + column, before);
+          load<N>(dx + base + column, out);
+        } else {
 #pragma unroll
-          for (int k = 0; k < N; ++k) out[k] += before[k];
+          for (int k = 0; k < N; ++k) out[k] = 0.0F;
+        }
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const float unit = (widen(x_pack[p].element[k]) - mean) * rstd;
+          out[k] += rstd * (widen(dy_pack[p].element[k]) * columns[column + k] - total - unit * dot);
         }
         store<N>(dx + base + column, out);
       }
     }
   }
-  // Over the block's slots in slot order, then out.
-  extern __shared__ float columns[];  // [kRows > 1 ? hidden : 0]
   constexpr int kKinds = kMean ? 2 : 1;
 #pragma unroll
   for (int kind = 0; kind < kKinds; ++kind) {
     float* out = op.partial + (static_cast<std::int64_t>(blockIdx.x) * kKinds + kind) * op.hidden;
-    if constexpr (kRows == 1) {
+    __syncthreads();
+    for (int turn = 0; turn < kRows; ++turn) {
+      if (slot == turn) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int column = (lane + p * kRowThreads) * N;
-        if (column < op.hidden) {
+        for (int p = 0; p < kPacks; ++p) {
+          const int column = (lane + p * kWarp) * N;
+          if (column < op.hidden) {
 #pragma unroll
-          for (int k = 0; k < N; ++k) out[column + k] = kind == 0 ? dweight[p][k] : dbias[kMean ? p : 0][k];
-        }
-      }
-    } else {
-      for (int turn = 0; turn < kRows; ++turn) {
-        if (slot == turn) {
-#pragma unroll
-          for (int p = 0; p < kPacks; ++p) {
-            const int column = (lane + p * kRowThreads) * N;
-            if (column < op.hidden) {
-#pragma unroll
-              for (int k = 0; k < N; ++k) {
-                const float value = kind == 0 ? dweight[p][k] : dbias[kMean ? p : 0][k];
-                columns[column + k] = turn == 0 ? value : columns[column + k] + value;
-              }
+            for (int k = 0; k < N; ++k) {
+              const float value = kind == 0 ? dweight[p][k] : dbias[kMean ? p : 0][k];
+              columns[column + k] = turn == 0 ? value : columns[column + k] + value;
             }
           }
         }
-        __syncthreads();
       }
-      for (int column = threadIdx.x; column < op.hidden; column += kThreads) out[column] = columns[column];
       __syncthreads();
     }
+    for (int column = threadIdx.x; column < op.hidden; column += kThreads) out[column] = columns[column];
   }
 }
 
@@ -199,14 +184,16 @@ void launch(cudaStream_t stream, const NormBackward& norm, const Operands& op, i
   const T* dy = static_cast<const T*>(norm.dy.data);
   const T* x = static_cast<const T*>(norm.x.data);
   T* dx = static_cast<T*>(norm.dx.data);
-  const bool packs = op.hidden % N == 0;
-  if (packs && op.hidden <= kWarp * 4 * N) {
-    const std::size_t shared = static_cast<std::size_t>(op.hidden) * sizeof(float);
-    backward_row<T, N, kWarp, 4, kMean><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
-  } else if (packs && op.hidden <= kThreads * N) {
-    backward_row<T, N, kThreads, 1, kMean><<<most_blocks, kThreads, 0, stream>>>(dy, x, dx, op);
-  } else if (packs && op.hidden <= kThreads * 4 * N) {
-    backward_row<T, N, kThreads, 4, kMean><<<most_blocks, kThreads, 0, stream>>>(dy, x, dx, op);
+  const std::size_t shared = static_cast<std::size_t>(op.hidden) * sizeof(float);
+  const int packs = op.hidden % N == 0 ? (op.hidden / N + kWarp - 1) / kWarp : 9;
+  if (packs <= 2) {
+    backward_row<T, N, 2, kMean, 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+  } else if (packs == 3) {
+    backward_row<T, N, 3, kMean, 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+  } else if (packs == 4) {
+    backward_row<T, N, 4, kMean, kMean ? 1 : 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+  } else if (packs <= 8) {
+    backward_row<T, N, 8, kMean, 1><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
   } else {
     backward_any<T, kMean><<<most_blocks, kThreads, 0, stream>>>(dy, x, dx, op);
   }

@@ -9,26 +9,26 @@ constexpr int kThreads = 128;
 struct Shape {
   std::int64_t seq_length;
   int rotated_heads, head_dim, half, row_width;  ///< half: rotary_dim / 2; row_width: elements of a qkv row
-  double log2_base;
   bool inverse;
 };
 
-// One block per token: the angles of its position are made once, in f64 so that long positions keep their
-// precision, and serve all heads. N is the number of pairs that a thread turns at once.
+// cosine and sine of position * base^(-2i / rotary_dim), in f64 so that long positions keep their precision.
+__global__ void make_angles(float2* angles, std::int64_t positions, int half, double log2_base) {
+  const std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (item >= positions * half) return;
+  const double position = static_cast<double>(item / half);
+  const double frequency = exp2(-(static_cast<double>(item % half) / half) * log2_base);
+  double sine;
+  double cosine;
+  sincos(position * frequency, &sine, &cosine);
+  angles[item] = make_float2(static_cast<float>(cosine), static_cast<float>(sine));
+}
+
+// One block per token. N is the number of pairs that a thread turns at once.
 template <typename T, int N, bool kInterleaved>
-__global__ void rotate(T* qkv, Shape shape) {
-  extern __shared__ float angles[];  // cosines [half], sines [half]
+__global__ void __launch_bounds__(kThreads) rotate(T* qkv, const float2* angles, Shape shape) {
   const std::int64_t token = blockIdx.x;
-  const double position = static_cast<double>(token % shape.seq_length);
-  for (int i = threadIdx.x; i < shape.half; i += kThreads) {
-    const double angle = position * exp2(-(static_cast<double>(i) / shape.half) * shape.log2_base);
-    double sine;
-    double cosine;
-    sincos(angle, &sine, &cosine);
-    angles[i] = static_cast<float>(cosine);
-    angles[shape.half + i] = static_cast<float>(shape.inverse ? -sine : sine);
-  }
-  __syncthreads();
+  const float2* turns = angles + (token % shape.seq_length) * shape.half;
   T* row = qkv + token * shape.row_width;
   const int per_head = shape.half / N;
   for (int item = threadIdx.x; item < shape.rotated_heads * per_head; item += kThreads) {
@@ -53,10 +53,10 @@ __global__ void rotate(T* qkv, Shape shape) {
     float turned_second[N];
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      const float cosine = angles[pair + k];
-      const float sine = angles[shape.half + pair + k];
-      turned_first[k] = first[k] * cosine - second[k] * sine;
-      turned_second[k] = second[k] * cosine + first[k] * sine;
+      const float2 turn = turns[pair + k];
+      const float sine = shape.inverse ? -turn.y : turn.y;
+      turned_first[k] = first[k] * turn.x - second[k] * sine;
+      turned_second[k] = second[k] * turn.x + first[k] * sine;
     }
     if constexpr (kInterleaved) {
       float both[2 * N];
@@ -81,23 +81,28 @@ void launch_typed(cudaStream_t stream, const Rope& rope) {
                     static_cast<int>(rope.head_dim),
                     static_cast<int>(rope.rotary_dim / 2),
                     static_cast<int>((rope.heads + 2 * rope.kv_heads) * rope.head_dim),
-                    log2(rope.base),
                     rope.inverse};
   T* qkv = static_cast<T*>(rope.qkv.data);
   const auto blocks = static_cast<unsigned>(rope.rows);
-  const std::size_t shared = 2 * static_cast<std::size_t>(shape.half) * sizeof(float);
+  const auto* angles = static_cast<const float2*>(rope.angles);
   if (rope.interleaved) {
     const bool packs = shape.half % (N / 2) == 0 && shape.head_dim % N == 0;
-    packs ? rotate<T, N / 2, true><<<blocks, kThreads, shared, stream>>>(qkv, shape)
-          : rotate<T, 1, true><<<blocks, kThreads, shared, stream>>>(qkv, shape);
+    packs ? rotate<T, N / 2, true><<<blocks, kThreads, 0, stream>>>(qkv, angles, shape)
+          : rotate<T, 1, true><<<blocks, kThreads, 0, stream>>>(qkv, angles, shape);
   } else {
     const bool packs = shape.half % N == 0 && shape.head_dim % N == 0;
-    packs ? rotate<T, N, false><<<blocks, kThreads, shared, stream>>>(qkv, shape)
-          : rotate<T, 1, false><<<blocks, kThreads, shared, stream>>>(qkv, shape);
+    packs ? rotate<T, N, false><<<blocks, kThreads, 0, stream>>>(qkv, angles, shape)
+          : rotate<T, 1, false><<<blocks, kThreads, 0, stream>>>(qkv, angles, shape);
   }
 }
 
 }  // namespace
+
+void launch_rope_angles(cudaStream_t stream, const Rope& rope, void* angles) {
+  const std::int64_t items = rope.seq_length * (rope.rotary_dim / 2);
+  make_angles<<<static_cast<unsigned>((items + 255) / 256), 256, 0, stream>>>(
+      static_cast<float2*>(angles), rope.seq_length, static_cast<int>(rope.rotary_dim / 2), log2(rope.base));
+}
 
 void launch_rope(cudaStream_t stream, const Rope& rope) {
   if (rope.qkv.storage == Storage::bf16) {

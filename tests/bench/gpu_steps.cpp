@@ -1,0 +1,347 @@
+// Training steps of the bench presets on one CUDA device: how long a step takes eagerly, with captured scopes
+// and as one captured iteration, and what that is of the device's measured matrix ceiling. One row a preset
+// and mode.
+//
+//   gpu_steps [--presets S1,S2,S3] [--modes eager,scoped,layers,iteration] [--grads bf16|f32] [--steps N]
+//             [--nondeterministic] [--profile PRESET] [--json FILE]
+//
+// A step is: upload of a fresh random batch, forward, cross-entropy, backward, clip by global norm 1.0,
+// AdamW, weights written back; bf16 parameters, f32 masters and moments. Device time from events around each
+// step; median of N steps.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "compiler/plan/lower/lower.h"
+#include "compiler/plan/passes.h"
+#include "runtime/device/cuda_backend.h"
+#include "runtime/execute/executor.h"
+#include "runtime/execute/state.h"
+
+namespace {
+
+using namespace capstan;
+using namespace capstan::runtime;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::vector<std::string> presets = {"S1", "S2", "S3"};
+  std::vector<std::string> modes = {"eager", "scoped", "layers", "iteration"};
+  std::string profile, json;
+  int steps = 20;
+  bool deterministic = true;
+  plan::DType gradients = plan::DType::bf16;
+};
+
+[[noreturn]] void fail(const std::string& message) {
+  std::fprintf(stderr, "gpu_steps: %s\n", message.c_str());
+  std::exit(2);
+}
+
+void must(const Status& status) {
+  if (!status.ok()) fail(status.error().code + ": " + status.error().message);
+}
+
+plan::ModelSpec preset(const std::string& name) {
+  plan::ModelSpec spec;
+  spec.producer = "gpu_steps";
+  spec.config_name = name;
+  spec.config_digest = std::string(64, '0');
+  spec.backend = "cuda";
+  spec.norm_eps = 1e-6;
+  spec.hidden_dropout = spec.attention_dropout = 0;
+  spec.param_dtype = plan::DType::bf16;
+  spec.has_masters = true;
+  spec.optimizer.max_lr = 3e-4;
+  spec.optimizer.decay_style = "constant";
+  spec.data = {"random", "", 1};
+  spec.schedule = {1000, 3, "none", 0, 1};
+  const bool gpt = name == "S2" || name == "S2b";
+  if (name == "S1") {
+    spec.dims = {12, 512, 8, 8, 64, 1408, 32000, 32000, 256, 2, 1};
+  } else if (gpt) {
+    spec.dims = {12, 768, 12, 12, 64, 3072, 50304, 50304, 1024, name == "S2" ? 16 : 32, 1};
+  } else if (name == "S3") {
+    spec.dims = {16, 2048, 16, 8, 128, 8192, 32000, 32000, 4096, 2, 1};
+  } else if (name == "C") {  // one large product, for the ceiling
+    spec.dims = {1, 8192, 64, 64, 128, 8192, 256, 256, 8192, 1, 1};
+  } else {
+    fail("there is no preset `" + name + "`");
+  }
+  spec.normalization = gpt ? plan::Normalization::layer_norm : plan::Normalization::rms_norm;
+  spec.activation = gpt ? plan::Activation::gelu_tanh : plan::Activation::swiglu;
+  spec.positions = gpt ? plan::Positions::learned : plan::Positions::rope;
+  spec.rotary_dim = gpt ? 0 : spec.dims.head_dim;
+  spec.linear_bias = spec.qkv_bias = gpt;
+  spec.tied_head = name != "S3";
+  spec.output_init_std = 0.02 / std::sqrt(2.0 * static_cast<double>(spec.dims.layers));
+  return spec;
+}
+
+plan::Plan make_plan(const std::string& name, const std::string& mode, const Options& options) {
+  plan::ModelSpec spec = preset(name);
+  spec.grad_dtype = options.gradients;
+  spec.deterministic = options.deterministic;
+  using Extent = plan::CaptureSpec::Extent;
+  if (mode == "scoped" || mode == "layers") {
+    spec.capture.extent = Extent::scoped;
+    if (mode == "scoped") spec.capture.modules = {"attn", "mlp"};
+  } else if (mode == "iteration") {
+    spec.capture.extent = Extent::iteration;
+    spec.capture.optimizer = true;
+  } else if (mode != "eager") {
+    fail("there is no mode `" + mode + "`");
+  }
+  spec.capture.impl_key = "model.cuda_graph_impl";
+  spec.capture.modules_key = "model.cuda_graph_scope";
+  spec.capture.optimizer_key = "optimizer.optimizer_cuda_graph";
+  plan::Plan plan = plan::lower(spec);
+  const plan::PassResult result = plan::run_passes(plan, spec);
+  if (!result.ok()) fail(result.fault.empty() ? result.refusals[0].message : result.fault);
+  return plan;
+}
+
+std::unique_ptr<Backend> open(const plan::Plan& plan) {
+  auto backend = make_cuda_backend();
+  if (!backend.ok()) fail(backend.error().message);
+  must(backend.value()->prepare(plan));
+  must(backend.value()->initialize());
+  return std::move(backend.value());
+}
+
+void upload_batch(Backend& backend, const plan::Plan& plan, std::mt19937& random) {
+  const plan::Buffer& batch = plan.buffer(plan::names::kBatchTokens);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch.elements()));
+  for (std::int32_t& token : tokens) {
+    token = static_cast<std::int32_t>(random() % static_cast<unsigned>(plan.dims.vocab));
+  }
+  must(backend.upload(batch.id, std::as_bytes(std::span(tokens))));
+}
+
+/// So that buffers hold what they hold in training, not zeros, which would flatter.
+void run_one_step(const plan::Plan& plan, Backend& backend) {
+  std::mt19937 random(1);
+  upload_batch(backend, plan, random);
+  Executor executor(plan, backend);
+  must(executor.run_eager());
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Row {
+  std::string preset, mode;
+  double milliseconds = 0, fastest = 0, slowest = 0, host_milliseconds = 0, tokens_per_second = 0,
+         utilization = 0;
+  double idle_host_microseconds = 0, prepare_seconds = 0, capture_seconds = 0, instantiate_seconds = 0;
+  std::uint64_t nodes = 0, graphs = 0, planned = 0, peak = 0;
+  double loss = 0;
+};
+
+Row measure(const std::string& name, const std::string& mode, const Options& options, double ceiling) {
+  const plan::Plan plan = make_plan(name, mode, options);
+  const Clock::time_point begin = Clock::now();
+  const std::unique_ptr<Backend> backend = open(plan);
+  Row row;
+  row.prepare_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  Executor executor(plan, *backend);
+  std::mt19937 random(1);
+  const bool captured = mode != "eager";
+  std::vector<double> device;
+  std::vector<double> host;
+  constexpr int kWarmUp = 6;
+  for (int step = 0; step < kWarmUp + options.steps; ++step) {
+    const auto timer = backend->start_timer();
+    must(timer);
+    upload_batch(*backend, plan, random);
+    const Clock::time_point issued = Clock::now();
+    must(captured && step >= 2 ? executor.run_captured() : executor.run_eager());
+    const double host_seconds = std::chrono::duration<double>(Clock::now() - issued).count();
+    auto seconds = backend->stop_timer();
+    if (!seconds.ok()) fail(seconds.error().message);
+    if (step < kWarmUp) continue;
+    device.push_back(seconds.value() * 1e3);
+    host.push_back(host_seconds * 1e3);
+  }
+  auto scalars = read_scalars(plan, *backend);
+  if (!scalars.ok()) fail(scalars.error().message);
+  // What issuing costs the host when nothing is in its way.
+  std::vector<double> idle;
+  for (int i = 0; i < 20; ++i) {
+    must(backend->synchronize());
+    const Clock::time_point issued = Clock::now();
+    must(captured ? executor.run_captured() : executor.run_eager());
+    idle.push_back(std::chrono::duration<double>(Clock::now() - issued).count() * 1e6);
+  }
+  must(backend->synchronize());
+  row.idle_host_microseconds = median(idle);
+  row.preset = name;
+  row.mode = mode;
+  row.milliseconds = median(device);
+  row.fastest = *std::min_element(device.begin(), device.end());
+  row.slowest = *std::max_element(device.begin(), device.end());
+  row.host_milliseconds = median(host);
+  row.tokens_per_second =
+      static_cast<double>(plan.dims.tokens() * plan.dims.micro_batches) / row.milliseconds * 1e3;
+  row.utilization = plan.model_flops_per_step / (row.milliseconds * 1e-3) / ceiling;
+  for (const CapturedSegment& segment : executor.captures()) {
+    row.nodes += segment.info.nodes;
+    row.capture_seconds += segment.info.capture_seconds;
+    row.instantiate_seconds += segment.info.instantiate_seconds;
+    ++row.graphs;
+  }
+  row.planned = plan.memory.arena;
+  row.peak = backend->memory().peak;
+  row.loss = scalars.value().loss;
+  return row;
+}
+
+// The ceiling: bf16 operations per second of the largest forward product of preset C, 8192 x 16384 x 8192.
+double measure_ceiling(const Options& options) {
+  const plan::Plan plan = make_plan("C", "eager", options);
+  const std::unique_ptr<Backend> backend = open(plan);
+  run_one_step(plan, *backend);
+  for (const plan::Op& op : plan.ops) {
+    if (op.kind != plan::OpKind::gemm || op.module != "mlp") continue;
+    std::vector<double> seconds;
+    for (int i = 0; i < 12; ++i) {
+      must(backend->start_timer());
+      must(backend->run(op.id));
+      auto taken = backend->stop_timer();
+      if (!taken.ok()) fail(taken.error().message);
+      if (i >= 2) seconds.push_back(taken.value());
+    }
+    return 2.0 * static_cast<double>(op.integer("m")) * static_cast<double>(op.integer("n")) *
+           static_cast<double>(op.integer("k")) / median(seconds);
+  }
+  fail("preset C has no product");
+}
+
+// Device time of each kind of op over a step, each op issued five times in a row.
+void profile(const std::string& name, const Options& options) {
+  const plan::Plan plan = make_plan(name, "eager", options);
+  const std::unique_ptr<Backend> backend = open(plan);
+  run_one_step(plan, *backend);
+  std::map<std::string, std::pair<double, int>> kinds;
+  double all = 0;
+  for (const plan::Op& op : plan.ops) {
+    constexpr int kRuns = 5;
+    must(backend->run(op.id));
+    must(backend->start_timer());
+    for (int i = 0; i < kRuns; ++i) must(backend->run(op.id));
+    auto seconds = backend->stop_timer();
+    if (!seconds.ok()) fail(seconds.error().message);
+    const double milliseconds = seconds.value() * 1e3 / kRuns;
+    std::string key = plan::op_kind_name(op.kind);
+    if (op.kind == plan::OpKind::gemm) {
+      key += " " + std::to_string(op.integer("m")) + "x" + std::to_string(op.integer("n")) + "x" +
+             std::to_string(op.integer("k")) + (op.boolean("transpose_a") ? " T" : " N") +
+             (op.boolean("transpose_b") ? "T" : "N") + (op.boolean("accumulate") ? " +=" : "");
+      const double rate = 2e-9 * static_cast<double>(op.integer("m")) * static_cast<double>(op.integer("n")) *
+                          static_cast<double>(op.integer("k")) / milliseconds;
+      key += " (" + std::to_string(static_cast<int>(rate / 50) * 50) + "+ TFLOP/s)";
+    }
+    kinds[key].first += milliseconds;
+    ++kinds[key].second;
+    all += milliseconds;
+  }
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [key, sum] : kinds) order.emplace_back(sum.first, key);
+  std::sort(order.rbegin(), order.rend());
+  std::printf("\nprofile of %s: %.3f ms of device time in %zu ops\n", name.c_str(), all, plan.ops.size());
+  for (const auto& [milliseconds, key] : order) {
+    std::printf("%9.3f ms  %4d x  %s\n", milliseconds, kinds[key].second, key.c_str());
+  }
+  std::fflush(stdout);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+Options parse(int count, char** words) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 >= count) fail("`" + word + "` needs a value");
+      return words[++i];
+    };
+    if (word == "--presets") {
+      options.presets = split(value());
+    } else if (word == "--modes") {
+      options.modes = split(value());
+    } else if (word == "--grads") {
+      options.gradients = value() == "f32" ? plan::DType::f32 : plan::DType::bf16;
+    } else if (word == "--steps") {
+      options.steps = std::max(1, std::atoi(value().c_str()));
+    } else if (word == "--nondeterministic") {
+      options.deterministic = false;
+    } else if (word == "--profile") {
+      options.profile = value();
+    } else if (word == "--json") {
+      options.json = value();
+    } else {
+      fail("unknown option `" + word + "`");
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Options options = parse(count, words);
+  if (!options.profile.empty()) {
+    for (const std::string& name : split(options.profile)) profile(name, options);
+    return 0;
+  }
+  const double ceiling = measure_ceiling(options);
+  std::printf("matrix ceiling %.0f TFLOP/s; gradients %s; %s\n", ceiling * 1e-12,
+              plan::dtype_name(options.gradients),
+              options.deterministic ? "deterministic" : "not deterministic");
+  std::printf("%-4s %-10s %9s %17s %10s %6s %9s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
+              "(min-max)", "k tok/s", "MFU %", "host ms", "issue us", "nodes", "graphs", "capture ms",
+              "plan GiB", "peak GiB", "loss");
+  std::ofstream json;
+  if (!options.json.empty()) json.open(options.json);
+  for (const std::string& name : options.presets) {
+    for (const std::string& mode : options.modes) {
+      const Row r = measure(name, mode, options, ceiling);
+      constexpr double kGiB = 1073741824.0;
+      std::printf(
+          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %9.4f %9.1f %6llu %7llu %10.2f %9.2f %9.2f %7.3f\n",
+          r.preset.c_str(), r.mode.c_str(), r.milliseconds, r.fastest, r.slowest, r.tokens_per_second / 1e3,
+          100 * r.utilization, r.host_milliseconds, r.idle_host_microseconds,
+          static_cast<unsigned long long>(r.nodes), static_cast<unsigned long long>(r.graphs),
+          1e3 * (r.capture_seconds + r.instantiate_seconds), static_cast<double>(r.planned) / kGiB,
+          static_cast<double>(r.peak) / kGiB, r.loss);
+      std::fflush(stdout);
+      if (json) {
+        json << "{\"preset\": \"" << r.preset << "\", \"mode\": \"" << r.mode
+             << "\", \"ms\": " << r.milliseconds << ", \"tokens_per_second\": " << r.tokens_per_second
+             << ", \"mfu\": " << r.utilization << ", \"host_ms\": " << r.host_milliseconds
+             << ", \"issue_us\": " << r.idle_host_microseconds << ", \"nodes\": " << r.nodes
+             << ", \"capture_s\": " << r.capture_seconds << ", \"instantiate_s\": " << r.instantiate_seconds
+             << ", \"planned_bytes\": " << r.planned << ", \"peak_bytes\": " << r.peak
+             << ", \"loss\": " << r.loss << "}\n";
+        json.flush();
+      }
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,134 @@
+// CUDA against host: matrix products and attention, forward and backward, through every implementation there
+// is.
+#include <cstdlib>
+
+#include "runtime/ops/cuda_cudnn.h"
+#include "tests/device/device_pair.h"
+
+namespace capstan::runtime::testing {
+namespace {
+
+TEST(DeviceOps, Gemm) {
+  CAPSTAN_NEED_DEVICE();
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  struct Types {
+    DType input, output;
+  };
+  for (const Types t :
+       {Types{DType::f32, DType::f32}, Types{DType::bf16, DType::bf16}, Types{DType::bf16, DType::f32}}) {
+    for (const Case c :
+         {Case{1, 1, 1}, Case{17, 31, 13}, Case{64, 48, 80}, Case{130, 264, 520}, Case{512, 8, 1000}}) {
+      for (const int shape : {0, 1, 2, 3}) {
+        for (const bool accumulate : {false, true}) {
+          for (const bool bias : {false, true}) {
+            if (bias && (t.input != t.output || accumulate)) continue;
+            const bool transpose_a = (shape & 1) != 0;
+            const bool transpose_b = (shape & 2) != 0;
+            PlanSketch sketch;
+            const BufferId a = sketch.buffer(
+                "a", t.input,
+                transpose_a ? std::vector<std::int64_t>{c.k, c.m} : std::vector<std::int64_t>{c.m, c.k});
+            const BufferId b = sketch.buffer(
+                "b", t.input,
+                transpose_b ? std::vector<std::int64_t>{c.n, c.k} : std::vector<std::int64_t>{c.k, c.n});
+            const BufferId added = sketch.buffer("bias", t.output, {c.n}, plan::Role::parameter);
+            const BufferId d = sketch.buffer("d", t.output, {c.m, c.n});
+            std::vector<BufferId> inputs = {a, b};
+            if (bias) inputs.push_back(added);
+            if (accumulate) inputs.push_back(d);
+            sketch.op(OpKind::gemm, inputs, {d},
+                      {{"accumulate", accumulate},
+                       {"epilogue", std::string(bias ? "bias" : "none")},
+                       {"k", c.k},
+                       {"m", c.m},
+                       {"n", c.n},
+                       {"transpose_a", transpose_a},
+                       {"transpose_b", transpose_b}});
+            DevicePair pair(sketch.finish());
+            pair.run_and_compare(tolerance_of(t.output),
+                                 std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k) +
+                                     " shape " + std::to_string(shape) + " " + plan::dtype_name(t.input) +
+                                     (bias ? " bias" : "") + (accumulate ? " accumulate" : ""));
+          }
+        }
+      }
+    }
+  }
+}
+
+struct AttentionCase {
+  std::int64_t batch, length, heads, kv_heads, head_dim;
+  double p;
+  bool causal;
+};
+
+/// Probabilities are rounded to bf16 before they meet the values, so bf16 gets a wider bound than plain sums.
+void compare_attention(const AttentionCase& c, DType dtype, const char* which) {
+  plan::Dims dims = PlanSketch::tiny_dims();
+  dims.micro_batch = c.batch;
+  dims.seq_length = c.length;
+  PlanSketch sketch(dims);
+  const std::int64_t width = (c.heads + 2 * c.kv_heads) * c.head_dim;
+  const std::int64_t count = c.batch * c.length;
+  const BufferId qkv = sketch.buffer("qkv", dtype, {count, width});
+  const BufferId out = sketch.buffer("out", dtype, {count, c.heads * c.head_dim});
+  const BufferId lse = sketch.buffer("lse", DType::f32, {c.batch, c.heads, c.length});
+  const BufferId dout = sketch.buffer("dout", dtype, {count, c.heads * c.head_dim});
+  const BufferId dqkv = sketch.buffer("dqkv", dtype, {count, width});
+  const BufferId delta =
+      sketch.buffer("delta", DType::f32, {c.batch, c.heads, c.length}, plan::Role::workspace);
+  const BufferId sums = sketch.buffer("sums", DType::f32, {count, width}, plan::Role::workspace);
+  const std::vector<std::pair<std::string, plan::AttributeValue>> attributes = {
+      {"batch", c.batch},
+      {"causal", c.causal},
+      {"head_dim", c.head_dim},
+      {"heads", c.heads},
+      {"kv_heads", c.kv_heads},
+      {"p", c.p},
+      {"rng_offset", std::int64_t{3}},
+      {"scale", 1.0 / std::sqrt(static_cast<double>(c.head_dim))},
+      {"seq_length", c.length}};
+  sketch.op(OpKind::attention, {qkv, sketch.rng_counter}, {out, lse}, attributes);
+  sketch.op(OpKind::attention_backward, {dout, qkv, out, lse, sketch.rng_counter}, {dqkv, delta, sums},
+            attributes);
+  DevicePair pair(sketch.finish());
+  pair.fill_uniform(qkv, -2.0F, 2.0F);
+  pair.set_one(sketch.rng_counter, std::uint64_t{41});
+  pair.run_and_compare(dtype == DType::f32 ? 5e-5 : 1e-2,
+                       std::string(which) + " b" + std::to_string(c.batch) + " s" + std::to_string(c.length) +
+                           " h" + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " d" +
+                           std::to_string(c.head_dim) + " p" + std::to_string(c.p) +
+                           (c.causal ? " causal" : ""));
+}
+
+const AttentionCase kAttentionCases[] = {
+    {2, 6, 2, 1, 4, 0.0, true},     {1, 33, 3, 3, 20, 0.2, true},  {2, 37, 4, 2, 32, 0.0, true},
+    {1, 64, 2, 2, 64, 0.0, true},   {2, 130, 4, 4, 64, 0.0, true}, {1, 200, 4, 2, 128, 0.0, true},
+    {1, 100, 2, 1, 96, 0.0, false}, {2, 132, 4, 2, 64, 0.1, true}, {1, 196, 2, 1, 128, 0.3, true},
+    {1, 68, 3, 3, 32, 0.5, false},  {1, 70, 2, 1, 80, 0.0, true},  {1, 40, 2, 2, 160, 0.1, true},
+    {1, 130, 2, 2, 64, 0.25, true}, {1, 257, 2, 1, 96, 0.0, true},
+};
+
+TEST(DeviceOps, AttentionOfF32) {
+  CAPSTAN_NEED_DEVICE();
+  for (const AttentionCase& c : kAttentionCases) compare_attention(c, DType::f32, "f32");
+}
+
+TEST(DeviceOps, AttentionOfBf16WithOwnKernels) {
+  CAPSTAN_NEED_DEVICE();
+  ::setenv("CAPSTAN_CUDNN", "off", 1);
+  for (const AttentionCase& c : kAttentionCases) compare_attention(c, DType::bf16, "own");
+  ::unsetenv("CAPSTAN_CUDNN");
+}
+
+TEST(DeviceOps, AttentionOfBf16WithCudnn) {
+  CAPSTAN_NEED_DEVICE();
+  std::string why;
+  if (cuda::CudnnLibrary::open(why) == nullptr) GTEST_SKIP() << why;
+  for (const AttentionCase& c : kAttentionCases) compare_attention(c, DType::bf16, "cudnn");
+}
+
+}  // namespace
+}  // namespace capstan::runtime::testing
