@@ -18,15 +18,18 @@ constexpr int kThreads = 256;
 
 // dx of a row, and this block's share of the weight (and bias) gradient, which each lane gathers for its own
 // columns over all rows of its warp; the warps' shares meet at the end, in warp order. Rows go to warps in a
-// fixed pattern. A warp owns a row; rows stay packed in registers, the weights are in shared memory, so that
+// fixed pattern. One warp or two own a row; rows stay packed in registers, the weights are in shared memory, so that
 // enough warps fit to keep the memory busy.
-template <typename T, int N, int kPacks, bool kMean, int kBlocksPerProcessor>
+template <typename T, int N, int kPacks, bool kMean, int kBlocksPerProcessor, int kWarpsPerRow>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     backward_row(const T* dy, const T* x, T* dx, Operands op) {
-  constexpr int kRows = kThreads / kWarp;
+  constexpr int kRowThreads = kWarp * kWarpsPerRow;
+  constexpr int kRows = kThreads / kRowThreads;
   extern __shared__ float columns[];  // [hidden]: weights, then the sums over the warps
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int slot = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
+  const int slot = static_cast<int>(threadIdx.x) / kRowThreads;
+  int turn_of_exchange = 0;
+  __shared__ float2 exchange[2][kThreads / kWarp];
   for (int i = threadIdx.x; i < op.hidden; i += kThreads) columns[i] = op.weight.at(i);
   __syncthreads();
   float dweight[kPacks][N];
@@ -47,7 +50,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     Pack<T, N> x_pack[kPacks];
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int column = (lane + p * kWarp) * N;
+      const int column = (lane + p * kRowThreads) * N;
       if (column < op.hidden) {
         dy_pack[p] = *reinterpret_cast<const Pack<T, N>*>(dy + base + column);
         x_pack[p] = *reinterpret_cast<const Pack<T, N>*>(x + base + column);
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     float total = 0.0F;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int column = (lane + p * kWarp) * N;
+      const int column = (lane + p * kRowThreads) * N;
       if (column < op.hidden) {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
@@ -73,11 +76,25 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
         }
       }
     }
-    dot = reduce_warp(dot, Sum()) * inverse_hidden;
-    if constexpr (kMean) total = reduce_warp(total, Sum()) * inverse_hidden;
+    dot = reduce_warp(dot, Sum());
+    if constexpr (kMean) total = reduce_warp(total, Sum());
+    if constexpr (kWarpsPerRow == 2) {
+      // The two warps of a row meet at a barrier of their own; two buffers in turn make one meeting enough.
+      const int warp = static_cast<int>(threadIdx.x) / kWarp;
+      float2* sums = exchange[turn_of_exchange];
+      turn_of_exchange ^= 1;
+      if (lane % kWarp == 0) sums[warp] = make_float2(dot, total);
+      asm volatile("bar.sync %0, 64;" ::"r"(slot + 1) : "memory");
+      const float2 first = sums[2 * slot];
+      const float2 second = sums[2 * slot + 1];
+      dot = first.x + second.x;
+      total = first.y + second.y;
+    }
+    dot *= inverse_hidden;
+    total *= inverse_hidden;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const int column = (lane + p * kWarp) * N;
+      const int column = (lane + p * kRowThreads) * N;
       if (column < op.hidden) {
         float out[N];
         if (op.accumulate_dx) {
@@ -104,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
       if (slot == turn) {
 #pragma unroll
         for (int p = 0; p < kPacks; ++p) {
-          const int column = (lane + p * kWarp) * N;
+          const int column = (lane + p * kRowThreads) * N;
           if (column < op.hidden) {
 #pragma unroll
             for (int k = 0; k < N; ++k) {
@@ -187,13 +204,13 @@ void launch(cudaStream_t stream, const NormBackward& norm, const Operands& op, i
   const std::size_t shared = static_cast<std::size_t>(op.hidden) * sizeof(float);
   const int packs = op.hidden % N == 0 ? (op.hidden / N + kWarp - 1) / kWarp : 9;
   if (packs <= 2) {
-    backward_row<T, N, 2, kMean, 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+    backward_row<T, N, 2, kMean, 2, 1><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
   } else if (packs == 3) {
-    backward_row<T, N, 3, kMean, 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+    backward_row<T, N, 3, kMean, 2, 1><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
   } else if (packs == 4) {
-    backward_row<T, N, 4, kMean, kMean ? 1 : 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+    backward_row<T, N, 4, kMean, kMean ? 1 : 2, 1><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
   } else if (packs <= 8) {
-    backward_row<T, N, 8, kMean, 1><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
+    backward_row<T, N, 4, kMean, kMean ? 1 : 2, 2><<<most_blocks, kThreads, shared, stream>>>(dy, x, dx, op);
   } else {
     backward_any<T, kMean><<<most_blocks, kThreads, 0, stream>>>(dy, x, dx, op);
   }
