@@ -200,6 +200,35 @@ void check_gemm(Checker& c) {
   if (accumulate) c.updates(c.inputs() - 1, 0);
 }
 
+/// A product with the point-wise op that follows it.
+void check_fused_gemm(Checker& c) {
+  const Op& op = c.op();
+  const bool adds = op.kind == OpKind::gemm_add, forward = op.kind == OpKind::gemm_gelu;
+  if (adds ? !c.attributes({{"m", kInt},
+                            {"n", kInt},
+                            {"k", kInt},
+                            {"transpose_a", kBool},
+                            {"transpose_b", kBool},
+                            {"epilogue", kText}})
+           : !c.attributes(
+                 {{"m", kInt}, {"n", kInt}, {"k", kInt}, {"transpose_a", kBool}, {"transpose_b", kBool}})) {
+    return;
+  }
+  const bool bias = forward || (adds && op.text("epilogue") == "bias");
+  if (adds) c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
+  if (!c.counts(2u + (bias ? 1 : 0) + (forward ? 0 : 1), forward ? 2 : 1)) return;
+  const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
+  c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
+  c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
+  c.dtype(c.in(1), c.in(0).dtype);
+  if (bias) {
+    c.shape(c.in(2), {n});
+    c.dtype(c.in(2), c.in(0).dtype);
+  }
+  c.shape(c.out(0), {m, n});
+  c.like(forward ? c.out(1) : c.in(c.inputs() - 1), c.out(0));
+}
+
 void check_rope(Checker& c) {
   if (!c.counts(1, 1) || !c.attributes({{"heads", kInt},
                                         {"kv_heads", kInt},
@@ -463,6 +492,11 @@ std::string find_operand_problem(const Plan& plan, const Op& op) {
       break;
     case OpKind::gemm:
       check_gemm(c);
+      break;
+    case OpKind::gemm_add:
+    case OpKind::gemm_gelu:
+    case OpKind::gemm_gelu_backward:
+      check_fused_gemm(c);
       break;
     case OpKind::rope:
       check_rope(c);

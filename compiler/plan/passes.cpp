@@ -5,6 +5,7 @@ namespace capstan::plan {
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> list = {
       {"recompute", pass_recompute, {}},
+      {"fuse", pass_fuse, {}},
       {"partition_segments", pass_partition_segments, {.segmented = true, .placed = false}},
       {"place_buffers", pass_place_buffers, {.segmented = true, .placed = true}},
   };

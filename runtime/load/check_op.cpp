@@ -270,6 +270,22 @@ void check_gemm(Checker& c) {
   if (accumulate) c.same(0, wanted - 1);
 }
 
+void check_fused_gemm(Checker& c, OpKind kind) {
+  const std::int64_t m = c.extent("m"), n = c.extent("n"), k = c.extent("k");
+  c.boolean("transpose_a");
+  c.boolean("transpose_b");
+  const bool adds = kind == OpKind::gemm_add, forward = kind == OpKind::gemm_gelu;
+  const bool bias = forward || (adds && c.text("epilogue", {"none", "bias"}) == "bias");
+  const std::size_t inputs = 2u + bias + !forward, outputs = forward ? 2 : 1;
+  c.counts(inputs, inputs, outputs, outputs);
+  if (!c.ok()) return;
+  c.float_in(0, product({m, k}));
+  c.float_in(1, product({k, n}));
+  if (bias) c.float_in(2, n);
+  if (!forward) c.float_in(inputs - 1, product({m, n}));
+  for (std::size_t i = 0; i < outputs; ++i) c.float_out(i, product({m, n}));
+}
+
 void check_rope(Checker& c) {
   c.counts(1, 1, 1, 1);
   const std::int64_t heads = c.extent("heads"), kv_heads = c.extent("kv_heads"),
@@ -455,6 +471,10 @@ void check_kind(Checker& c, OpKind kind) {
       return check_norm(c, true);
     case OpKind::gemm:
       return check_gemm(c);
+    case OpKind::gemm_add:
+    case OpKind::gemm_gelu:
+    case OpKind::gemm_gelu_backward:
+      return check_fused_gemm(c, kind);
     case OpKind::rope:
       return check_rope(c);
     case OpKind::attention:

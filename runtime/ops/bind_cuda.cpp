@@ -364,6 +364,9 @@ Dropout dropout_of(const Bindings& bindings, const Op& op, BufferId counter) {
 Outcome<Launch> bind_op(Bindings& b, const Op& op) {
   switch (op.kind) {
     case OpKind::gemm:
+    case OpKind::gemm_add:
+    case OpKind::gemm_gelu:
+    case OpKind::gemm_gelu_backward:
       return bind_gemm(b, op);
     case OpKind::attention:
     case OpKind::attention_backward:

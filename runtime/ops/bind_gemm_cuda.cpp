@@ -10,9 +10,16 @@ Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
   problem.k = op.integer("k");
   problem.transpose_a = op.boolean("transpose_a");
   problem.transpose_b = op.boolean("transpose_b");
-  problem.has_addend = op.boolean("accumulate");
-  const bool bias = op.text("epilogue") == "bias";
-  if (bias) problem.epilogue = GemmProblem::Epilogue::bias;
+  using Epilogue = GemmProblem::Epilogue;
+  const bool plain = op.kind == plan::OpKind::gemm;
+  problem.has_addend = plain ? op.boolean("accumulate") : op.kind == plan::OpKind::gemm_add;
+  bool bias = op.kind == plan::OpKind::gemm_gelu;
+  if (plain || op.kind == plan::OpKind::gemm_add) {
+    bias = op.text("epilogue") == "bias";
+    if (bias) problem.epilogue = Epilogue::bias;
+  } else {
+    problem.epilogue = bias ? Epilogue::gelu_aux_bias : Epilogue::dgelu;
+  }
 
   Outcome<Floats> left = floats_of(b, op, op.inputs[0]);
   Outcome<Floats> right = floats_of(b, op, op.inputs[1]);
@@ -38,6 +45,8 @@ Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
     operands.bias = added.value().data;
   }
   if (problem.has_addend) operands.c = b.at(op.inputs.back());
+  if (problem.epilogue == Epilogue::gelu_aux_bias) operands.aux = b.at(op.outputs[1]);
+  if (problem.epilogue == Epilogue::dgelu) operands.aux = b.at(op.inputs.back());
 
   // Candidates are timed on numbers like those of training; zeros would flatter.
   if (b.gemms->tunes()) {
@@ -45,7 +54,10 @@ Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
     const std::int64_t b_count = problem.k * problem.n;
     launch_normal(b.stream, left.value(), a_count, 1, 1, 1.0);
     launch_normal(b.stream, right.value(), b_count, 1, 2, 0.02);
-    if (problem.has_addend) launch_fill(b.stream, out.value(), problem.m * problem.n, 0.0F);
+    const Floats addend{const_cast<void*>(operands.c), problem.output};
+    if (problem.has_addend) launch_normal(b.stream, addend, problem.m * problem.n, 1, 3, 1.0);
+    const Floats aux{operands.aux, problem.output};
+    if (problem.epilogue == Epilogue::dgelu) launch_normal(b.stream, aux, problem.m * problem.n, 1, 4, 1.0);
   }
   Outcome<int> entry = b.gemms->prepare(b.stream, problem, operands);
   if (!entry.ok()) return entry.error();

@@ -58,6 +58,50 @@ TEST(DeviceOps, Gemm) {
   }
 }
 
+TEST(DeviceOps, FusedGemm) {
+  CAPSTAN_NEED_DEVICE();
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Case c : {Case{16, 8, 24}, Case{130, 264, 520}, Case{256, 512, 64}}) {
+      for (const int shape : {0, 1, 2, 3}) {
+        const bool transpose_a = (shape & 1) != 0;
+        const bool transpose_b = (shape & 2) != 0;
+        PlanSketch sketch;
+        const BufferId a = sketch.buffer("a", dtype,
+                                         transpose_a ? std::vector<std::int64_t>{c.k, c.m}
+                                                     : std::vector<std::int64_t>{c.m, c.k});
+        const BufferId b = sketch.buffer("b", dtype,
+                                         transpose_b ? std::vector<std::int64_t>{c.n, c.k}
+                                                     : std::vector<std::int64_t>{c.k, c.n});
+        const BufferId bias = sketch.buffer("bias", dtype, {c.n}, plan::Role::parameter);
+        const BufferId other = sketch.buffer("other", dtype, {c.m, c.n});
+        const std::vector<std::pair<std::string, plan::AttributeValue>> product = {
+            {"k", c.k}, {"m", c.m}, {"n", c.n}, {"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+        for (const bool biased : {false, true}) {
+          auto attributes = product;
+          attributes.insert(attributes.begin(), {"epilogue", std::string(biased ? "bias" : "none")});
+          const BufferId d = sketch.buffer(biased ? "sum.biased" : "sum", dtype, {c.m, c.n});
+          const std::vector<BufferId> inputs =
+              biased ? std::vector<BufferId>{a, b, bias, other} : std::vector<BufferId>{a, b, other};
+          sketch.op(OpKind::gemm_add, inputs, {d}, attributes);
+        }
+        if (dtype == DType::bf16) {
+          const BufferId y = sketch.buffer("y", dtype, {c.m, c.n});
+          const BufferId pre = sketch.buffer("pre", dtype, {c.m, c.n});
+          const BufferId dx = sketch.buffer("dx", dtype, {c.m, c.n});
+          sketch.op(OpKind::gemm_gelu, {a, b, bias}, {y, pre}, product);
+          sketch.op(OpKind::gemm_gelu_backward, {a, b, other}, {dx}, product);
+        }
+        DevicePair pair(sketch.finish());
+        pair.run_and_compare(tolerance_of(dtype), std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
+                                                      std::to_string(c.k) + " shape " + std::to_string(shape));
+      }
+    }
+  }
+}
+
 struct AttentionCase {
   std::int64_t batch, length, heads, kv_heads, head_dim;
   double p;

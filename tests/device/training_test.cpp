@@ -33,6 +33,17 @@ plan::ModelSpec device_llama(DType dtype, double dropout) {
   return spec;
 }
 
+/// Every fused op: GELU (tanh) with biases, LayerNorm, plans made for CUDA.
+plan::ModelSpec device_gpt() {
+  plan::ModelSpec spec = device_llama(DType::bf16, 0.0);
+  spec.backend = "cuda";
+  spec.normalization = plan::Normalization::layer_norm;
+  spec.activation = plan::Activation::gelu_tanh;
+  spec.positions = plan::Positions::learned;
+  spec.linear_bias = spec.qkv_bias = true;
+  return spec;
+}
+
 class Run {
  public:
   Run(const plan::Plan& plan, std::unique_ptr<Backend> backend)
@@ -133,6 +144,30 @@ TEST(DeviceTraining, ReplayHasTheBitsOfEager) {
       }
     }
   }
+}
+
+TEST(DeviceTraining, FusedPlansReplayAndLearnLikeTheOthers) {
+  CAPSTAN_NEED_DEVICE();
+  const plan::Plan fused = make_plan(plan::with_full_iteration(device_gpt(), true));
+  plan::ModelSpec spec = device_gpt();
+  spec.backend = "host";
+  const plan::Plan unfused = make_plan(spec);
+  std::map<plan::OpKind, int> kinds;
+  for (const plan::Op& op : fused.ops) ++kinds[op.kind];
+  EXPECT_EQ(kinds[plan::OpKind::gemm_add], 4);
+  EXPECT_EQ(kinds[plan::OpKind::gemm_gelu], 2);
+  EXPECT_EQ(kinds[plan::OpKind::gemm_gelu_backward], 2);
+  const auto eager = Run::on_cuda(fused);
+  const auto replayed = Run::on_cuda(fused);
+  const auto other = Run::on_cuda(unfused);
+  for (int step = 0; step < 30; ++step) {
+    const StepScalars a = eager->step(step, false);
+    const StepScalars b = replayed->step(step, step >= 2);
+    const StepScalars c = other->step(step, false);
+    ASSERT_EQ(a.loss, b.loss) << step;
+    ASSERT_NEAR(a.loss, c.loss, 2e-2 * c.loss) << step;
+  }
+  EXPECT_FALSE(eager->state().find_difference(replayed->state()).has_value());
 }
 
 TEST(DeviceTraining, ResumeHasTheBitsOfGoingOn) {
