@@ -45,7 +45,8 @@ std::optional<Op> fuse_pair(const Plan& plan, const Uses& uses, const Op& produc
   Op fused = product;
   if (next.kind == OpKind::add) {
     const bool first = next.inputs[0] == result;
-    if ((!first && next.inputs[1] != result) || next.inputs[0] == next.inputs[1] || !uses.is_private(result)) {
+    if ((!first && next.inputs[1] != result) || next.inputs[0] == next.inputs[1] ||
+        !uses.is_private(result)) {
       return std::nullopt;
     }
     fused.kind = OpKind::gemm_add;
@@ -56,7 +57,8 @@ std::optional<Op> fuse_pair(const Plan& plan, const Uses& uses, const Op& produc
   }
   // The libraries' epilogues know the tanh form, in bf16, on rows of whole 16-byte groups.
   const auto suits_epilogue = [&](const Op& point) {
-    return point.boolean("tanh") && plan.buffers[result].dtype == DType::bf16 && product.integer("n") % 8 == 0;
+    return point.boolean("tanh") && plan.buffers[result].dtype == DType::bf16 &&
+           product.integer("n") % 8 == 0;
   };
   if (next.kind == OpKind::gelu && next.inputs[0] == result && bias && suits_epilogue(next)) {
     fused.kind = OpKind::gemm_gelu;

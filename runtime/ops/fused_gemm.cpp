@@ -17,8 +17,8 @@ void set(plan::Op& op, const char* name, plan::AttributeValue value) {
   op.attributes.emplace_back(name, std::move(value));
 }
 
-/// The product and the point-wise op of `kind` on it, as two ops with the product between them in the type that sums
-/// run in: that is what rounding once means.
+/// The product and the point-wise op of `kind` on it, as two ops with the product between them in the type
+/// that sums run in: that is what rounding once means.
 template <typename C>
 void run_fused(const OpCall& call, plan::OpKind kind) {
   const bool adds = kind == plan::OpKind::add, forward = kind == plan::OpKind::gelu;

@@ -18,8 +18,8 @@ constexpr int kThreads = 256;
 
 // dx of a row, and this block's share of the weight (and bias) gradient, which each lane gathers for its own
 // columns over all rows of its warp; the warps' shares meet at the end, in warp order. Rows go to warps in a
-// fixed pattern. One warp or two own a row; rows stay packed in registers, the weights are in shared memory, so that
-// enough warps fit to keep the memory busy.
+// fixed pattern. One warp or two own a row; rows stay packed in registers, the weights are in shared memory,
+// so that enough warps fit to keep the memory busy.
 template <typename T, int N, int kPacks, bool kMean, int kBlocksPerProcessor, int kWarpsPerRow>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     backward_row(const T* dy, const T* x, T* dx, Operands op) {
@@ -43,15 +43,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     }
   }
   const float inverse_hidden = 1.0F / static_cast<float>(op.hidden);
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + slot; row < op.rows;
-       row += static_cast<std::int64_t>(gridDim.x) * kRows) {
+  // Every warp makes the same number of turns, so that the two of a row can meet at a barrier of the block.
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kRows; first < op.rows;
+       first += static_cast<std::int64_t>(gridDim.x) * kRows) {
+    const std::int64_t row = min(first + slot, op.rows - 1);
+    const bool owns = first + slot < op.rows;
     const std::int64_t base = row * op.hidden;
     Pack<T, N> dy_pack[kPacks];
     Pack<T, N> x_pack[kPacks];
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int column = (lane + p * kRowThreads) * N;
-      if (column < op.hidden) {
+      if (owns && column < op.hidden) {
         dy_pack[p] = *reinterpret_cast<const Pack<T, N>*>(dy + base + column);
         x_pack[p] = *reinterpret_cast<const Pack<T, N>*>(x + base + column);
       }
@@ -63,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int column = (lane + p * kRowThreads) * N;
-      if (column < op.hidden) {
+      if (owns && column < op.hidden) {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           const float gradient = widen(dy_pack[p].element[k]);
@@ -79,23 +82,23 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     dot = reduce_warp(dot, Sum());
     if constexpr (kMean) total = reduce_warp(total, Sum());
     if constexpr (kWarpsPerRow == 2) {
-      // The two warps of a row meet at a barrier of their own; two buffers in turn make one meeting enough.
+      // Two buffers in turn make one barrier a row enough.
       const int warp = static_cast<int>(threadIdx.x) / kWarp;
       float2* sums = exchange[turn_of_exchange];
       turn_of_exchange ^= 1;
       if (lane % kWarp == 0) sums[warp] = make_float2(dot, total);
-      asm volatile("bar.sync %0, 64;" ::"r"(slot + 1) : "memory");
-      const float2 first = sums[2 * slot];
-      const float2 second = sums[2 * slot + 1];
-      dot = first.x + second.x;
-      total = first.y + second.y;
+      __syncthreads();
+      const float2 left = sums[2 * slot];
+      const float2 right = sums[2 * slot + 1];
+      dot = left.x + right.x;
+      total = left.y + right.y;
     }
     dot *= inverse_hidden;
     total *= inverse_hidden;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int column = (lane + p * kRowThreads) * N;
-      if (column < op.hidden) {
+      if (owns && column < op.hidden) {
         float out[N];
         if (op.accumulate_dx) {
           load<N>(dx + base + column, out);

@@ -3,7 +3,7 @@
 // and mode.
 //
 //   gpu_steps [--presets S1,S2,S3] [--modes eager,scoped,layers,iteration] [--grads bf16|f32] [--steps N]
-//             [--nondeterministic] [--profile PRESET] [--json FILE]
+//             [--nondeterministic] [--unfused] [--profile PRESETS] [--json FILE]
 //
 // A step is: upload of a fresh random batch, forward, cross-entropy, backward, clip by global norm 1.0,
 // AdamW, weights written back; bf16 parameters, f32 masters and moments. Device time from events around each
@@ -38,7 +38,7 @@ struct Options {
   std::vector<std::string> modes = {"eager", "scoped", "layers", "iteration"};
   std::string profile, json;
   int steps = 20;
-  bool deterministic = true;
+  bool deterministic = true, fused = true;
   plan::DType gradients = plan::DType::bf16;
 };
 
@@ -91,6 +91,7 @@ plan::Plan make_plan(const std::string& name, const std::string& mode, const Opt
   plan::ModelSpec spec = preset(name);
   spec.grad_dtype = options.gradients;
   spec.deterministic = options.deterministic;
+  if (!options.fused) spec.backend = "auto";  // pass_fuse works on plans for CUDA only
   using Extent = plan::CaptureSpec::Extent;
   if (mode == "scoped" || mode == "layers") {
     spec.capture.extent = Extent::scoped;
@@ -291,6 +292,8 @@ Options parse(int count, char** words) {
       options.steps = std::max(1, std::atoi(value().c_str()));
     } else if (word == "--nondeterministic") {
       options.deterministic = false;
+    } else if (word == "--unfused") {
+      options.fused = false;
     } else if (word == "--profile") {
       options.profile = value();
     } else if (word == "--json") {
@@ -311,9 +314,10 @@ int main(int count, char** words) {
     return 0;
   }
   const double ceiling = measure_ceiling(options);
-  std::printf("matrix ceiling %.0f TFLOP/s; gradients %s; %s\n", ceiling * 1e-12,
+  std::printf("matrix ceiling %.0f TFLOP/s; gradients %s; %s; %s\n", ceiling * 1e-12,
               plan::dtype_name(options.gradients),
-              options.deterministic ? "deterministic" : "not deterministic");
+              options.deterministic ? "deterministic" : "not deterministic",
+              options.fused ? "fused" : "not fused");
   std::printf("%-4s %-10s %9s %17s %10s %6s %9s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
               "(min-max)", "k tok/s", "MFU %", "host ms", "issue us", "nodes", "graphs", "capture ms",
               "plan GiB", "peak GiB", "loss");

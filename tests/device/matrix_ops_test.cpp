@@ -69,12 +69,12 @@ TEST(DeviceOps, FusedGemm) {
         const bool transpose_a = (shape & 1) != 0;
         const bool transpose_b = (shape & 2) != 0;
         PlanSketch sketch;
-        const BufferId a = sketch.buffer("a", dtype,
-                                         transpose_a ? std::vector<std::int64_t>{c.k, c.m}
-                                                     : std::vector<std::int64_t>{c.m, c.k});
-        const BufferId b = sketch.buffer("b", dtype,
-                                         transpose_b ? std::vector<std::int64_t>{c.n, c.k}
-                                                     : std::vector<std::int64_t>{c.k, c.n});
+        const BufferId a = sketch.buffer(
+            "a", dtype,
+            transpose_a ? std::vector<std::int64_t>{c.k, c.m} : std::vector<std::int64_t>{c.m, c.k});
+        const BufferId b = sketch.buffer(
+            "b", dtype,
+            transpose_b ? std::vector<std::int64_t>{c.n, c.k} : std::vector<std::int64_t>{c.k, c.n});
         const BufferId bias = sketch.buffer("bias", dtype, {c.n}, plan::Role::parameter);
         const BufferId other = sketch.buffer("other", dtype, {c.m, c.n});
         const std::vector<std::pair<std::string, plan::AttributeValue>> product = {
@@ -96,7 +96,8 @@ TEST(DeviceOps, FusedGemm) {
         }
         DevicePair pair(sketch.finish());
         pair.run_and_compare(tolerance_of(dtype), std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
-                                                      std::to_string(c.k) + " shape " + std::to_string(shape));
+                                                      std::to_string(c.k) + " shape " +
+                                                      std::to_string(shape));
       }
     }
   }
