@@ -48,6 +48,14 @@ class Operands {
     if (!problem.has_value()) problem = table.error();
     return nullptr;
   }
+  /// `count` zeros that launches leave as zeros.
+  unsigned* tickets(std::int64_t count) {
+    const std::vector<unsigned> zeros(static_cast<std::size_t>(count), 0U);
+    Outcome<void*> table = bindings_.add_table(zeros.data(), zeros.size() * sizeof(unsigned));
+    if (table.ok()) return static_cast<unsigned*>(table.value());
+    if (!problem.has_value()) problem = table.error();
+    return nullptr;
+  }
   const Buffer& buffer(BufferId id) const { return bindings_.plan->buffers[id]; }
   std::int64_t elements_in(std::size_t i) const { return buffer(op_.inputs[i]).elements(); }
   std::int64_t elements_out(std::size_t i) const { return buffer(op_.outputs[i]).elements(); }
@@ -276,8 +284,9 @@ Outcome<Launch> bind_bias_backward(Bindings& b, const Op& op) {
   const std::int64_t rows = o.elements_in(0) / columns;
   std::int64_t floats = 0;
   float* partial = o.scratch(1, columns, floats);
+  unsigned* tickets = o.tickets(bias_backward_tickets(columns));
   return finish(o, [=](cudaStream_t stream) {
-    launch_bias_backward(stream, dy, dbias, partial, floats, rows, columns);
+    launch_bias_backward(stream, dy, dbias, partial, floats, tickets, rows, columns);
   });
 }
 

@@ -118,6 +118,19 @@ __device__ __forceinline__ float reduce_block(float value, Combine combine, floa
   return value;
 }
 
+/// True, for every thread, in the block that is the last of `blocks` to get here; it then sees what the
+/// others wrote to global memory before. The ticket counts up to `blocks` and starts again at 0, so it serves
+/// every launch. Sums that the last block makes do not depend on which one it is.
+__device__ __forceinline__ bool is_last_block(unsigned* ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0) last = atomicInc(ticket, blocks - 1) == blocks - 1;
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
 /// Philox4x32-10 as docs/plan-format.md states it.
 __device__ __forceinline__ uint4 philox(uint4 counter, uint2 key) {
   constexpr std::uint32_t kMultiplier0 = 0xD2511F53U;

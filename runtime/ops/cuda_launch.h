@@ -122,8 +122,12 @@ void launch_accumulate_loss(cudaStream_t stream, const float* losses, float* los
                             std::int64_t rows, float scale);
 
 // reduce.cu
+/// `tickets` (bias_backward_tickets of them) are zero before the first launch and are left so by every
+/// launch.
+std::int64_t bias_backward_tickets(std::int64_t columns);
 void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial,
-                          std::int64_t partial_floats, std::int64_t rows, std::int64_t columns);
+                          std::int64_t partial_floats, unsigned* tickets, std::int64_t rows,
+                          std::int64_t columns);
 void launch_check_finite(cudaStream_t stream, Floats x, std::int64_t count, std::int32_t* nonfinite, int bit);
 
 // optimizer.cu: one launch over all tensors

@@ -5,9 +5,11 @@ namespace capstan::runtime::cuda {
 namespace {
 
 // Column sums: block (x, y) sums the rows of slice y for 32 packs of columns; 8 row threads, added in order.
+// The last block of a column group adds up the slices, in order.
 template <typename T, int N>
-__global__ void __launch_bounds__(256) column_sums(const T* dy, float* partial, std::int64_t rows,
-                                                   std::int64_t columns, std::int64_t rows_per_slice) {
+__global__ void __launch_bounds__(256)
+    column_sums(const T* dy, float* partial, AnyFloat out, unsigned* tickets, std::int64_t rows,
+                std::int64_t columns, std::int64_t rows_per_slice) {
   __shared__ float sums[8][kWarp * N];
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * kWarp + threadIdx.x) * N;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * rows_per_slice;
@@ -33,15 +35,15 @@ __global__ void __launch_bounds__(256) column_sums(const T* dy, float* partial, 
     for (int y = 1; y < 8; ++y) total += sums[y][i];
     partial[static_cast<std::int64_t>(blockIdx.y) * columns + at] = total;
   }
-}
-
-__global__ void add_slices(const float* partial, AnyFloat out, int slices, std::int64_t columns) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= columns) return;
-  float sum = 0.0F;
+  if (!is_last_block(tickets + blockIdx.x, gridDim.y)) return;
+  for (int i = threadIdx.y * kWarp + threadIdx.x; i < kWarp * N; i += 256) {
+    const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kWarp * N + i;
+    if (at >= columns) continue;
+    float total = 0.0F;
 #pragma unroll 8
-  for (int slice = 0; slice < slices; ++slice) sum += partial[slice * columns + column];
-  out.set(column, out.at(column) + sum);
+    for (unsigned slice = 0; slice < gridDim.y; ++slice) total += __ldcg(partial + slice * columns + at);
+    out.set(at, out.at(at) + total);
+  }
 }
 
 template <typename T>
@@ -55,38 +57,44 @@ __global__ void check_finite(const T* x, std::int64_t count, std::int32_t* nonfi
 }
 
 template <typename T>
-void column_sums_typed(cudaStream_t stream, const T* dy, float* partial, std::int64_t rows,
-                       std::int64_t columns, int slices) {
+void column_sums_typed(cudaStream_t stream, const T* dy, float* partial, AnyFloat out, unsigned* tickets,
+                       std::int64_t rows, std::int64_t columns, int slices) {
   const std::int64_t rows_per_slice = (rows + slices - 1) / slices;
   constexpr int N = kPack<T>;
+  const int width = columns % N == 0 ? N * kWarp : kWarp;
+  const dim3 grid(static_cast<unsigned>((columns + width - 1) / width), static_cast<unsigned>(slices));
   if (columns % N == 0) {
-    const dim3 grid(static_cast<unsigned>((columns / N + kWarp - 1) / kWarp), static_cast<unsigned>(slices));
-    column_sums<T, N><<<grid, dim3(kWarp, 8), 0, stream>>>(dy, partial, rows, columns, rows_per_slice);
+    column_sums<T, N>
+        <<<grid, dim3(kWarp, 8), 0, stream>>>(dy, partial, out, tickets, rows, columns, rows_per_slice);
   } else {
-    const dim3 grid(static_cast<unsigned>((columns + kWarp - 1) / kWarp), static_cast<unsigned>(slices));
-    column_sums<T, 1><<<grid, dim3(kWarp, 8), 0, stream>>>(dy, partial, rows, columns, rows_per_slice);
+    column_sums<T, 1>
+        <<<grid, dim3(kWarp, 8), 0, stream>>>(dy, partial, out, tickets, rows, columns, rows_per_slice);
   }
 }
 
 }  // namespace
 
+std::int64_t bias_backward_tickets(std::int64_t columns) {
+  return (columns + kWarp - 1) / kWarp;
+}
+
 void launch_bias_backward(cudaStream_t stream, Floats dy, Floats dbias, float* partial,
-                          std::int64_t partial_floats, std::int64_t rows, std::int64_t columns) {
+                          std::int64_t partial_floats, unsigned* tickets, std::int64_t rows,
+                          std::int64_t columns) {
   // Slices: enough blocks for a large chip, at least 32 rows each, no more than the workspace holds.
   const std::int64_t across = (columns + kWarp * 8 - 1) / (kWarp * 8);
   std::int64_t slices = (528 + across - 1) / across;
   if (slices > (rows + 31) / 32) slices = (rows + 31) / 32;
   if (slices > partial_floats / columns) slices = partial_floats / columns;
   if (slices < 1) slices = 1;
+  const AnyFloat out{dbias.data, dbias.storage == Storage::bf16};
   if (dy.storage == Storage::bf16) {
-    column_sums_typed(stream, static_cast<const bf16*>(dy.data), partial, rows, columns,
+    column_sums_typed(stream, static_cast<const bf16*>(dy.data), partial, out, tickets, rows, columns,
                       static_cast<int>(slices));
   } else {
-    column_sums_typed(stream, static_cast<const float*>(dy.data), partial, rows, columns,
+    column_sums_typed(stream, static_cast<const float*>(dy.data), partial, out, tickets, rows, columns,
                       static_cast<int>(slices));
   }
-  add_slices<<<static_cast<unsigned>((columns + 127) / 128), 128, 0, stream>>>(
-      partial, AnyFloat{dbias.data, dbias.storage == Storage::bf16}, static_cast<int>(slices), columns);
 }
 
 void launch_check_finite(cudaStream_t stream, Floats x, std::int64_t count, std::int32_t* nonfinite,
