@@ -27,6 +27,9 @@ struct Smt::Backend {
   z3::solver solver;
   std::vector<std::optional<z3::expr>> translated;  // by term id
   std::vector<std::vector<Term>> required{1};       // by push level, for minimize and smt2
+  // A level is a literal that switches its terms on: the solver's own pop does not forget all it learnt.
+  std::vector<z3::expr> scopes;
+  unsigned scope_count = 0;
   std::vector<Term> last_core;
   std::optional<z3::model> model;
   std::unordered_map<unsigned, std::uint32_t> term_of_ast;
@@ -106,6 +109,8 @@ Term Smt::intern(Node node) {
 
 Term Smt::variable(std::string name) {
   const auto id = static_cast<std::uint32_t>(nodes_.size());
+  // The solver knows variables by name alone: equal names would be one variable.
+  if (!used_names_.insert(name).second) name += " #" + std::to_string(id);
   nodes_.push_back({Node::Kind::variable, {}});
   names_.push_back(std::move(name));
   return Term{id};
@@ -166,13 +171,15 @@ Term Smt::choose(Term condition, Term then, Term otherwise) {
 void Smt::require(Term term) {
   if (term == kTrue) return;
   backend_->required.back().push_back(term);
+  const auto add = [this](Term part) {
+    const z3::expr formula = backend_->translate(part, *this);
+    backend_->solver.add(backend_->scopes.empty() ? formula : z3::implies(backend_->scopes.back(), formula));
+  };
   if (term != kFalse && nodes_[term.id].kind == Node::Kind::conjunction) {
-    for (const Term part : std::vector<Term>(nodes_[term.id].children)) {
-      backend_->solver.add(backend_->translate(part, *this));
-    }
+    for (const Term part : std::vector<Term>(nodes_[term.id].children)) add(part);
     return;
   }
-  backend_->solver.add(backend_->translate(term, *this));
+  add(term);
 }
 
 void Smt::require_exactly_one(const std::vector<Term>& terms) {
@@ -196,12 +203,14 @@ void Smt::require_exactly_one(const std::vector<Term>& terms) {
 }
 
 void Smt::push() {
-  backend_->solver.push();
+  const std::string name = "scope!" + std::to_string(backend_->scope_count++);
+  backend_->scopes.push_back(backend_->context.bool_const(name.c_str()));
   backend_->required.emplace_back();
 }
 
 void Smt::pop() {
-  backend_->solver.pop();
+  backend_->solver.add(!backend_->scopes.back());
+  backend_->scopes.pop_back();
   backend_->required.pop_back();
 }
 
@@ -211,6 +220,7 @@ Answer Smt::check(const std::vector<Term>& assumptions) {
   backend_->model.reset();
   backend_->last_core.clear();
   z3::expr_vector literals(backend_->context);
+  for (const z3::expr& scope : backend_->scopes) literals.push_back(scope);
   std::unordered_map<unsigned, Term> literal_terms;
   for (const Term term : assumptions) {
     if (term == kTrue) continue;

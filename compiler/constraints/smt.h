@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace capstan {
@@ -90,6 +91,7 @@ class Smt {
 
   std::vector<Node> nodes_;
   std::vector<std::string> names_;  // by term id; empty for inner nodes
+  std::unordered_set<std::string> used_names_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_;
   std::unique_ptr<Backend> backend_;
   std::uint64_t questions_ = 0;

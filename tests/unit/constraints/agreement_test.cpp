@@ -137,8 +137,8 @@ std::vector<std::string> stack_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Stacks, Agreement, testing::ValuesIn(stack_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Stacks, Agreement, testing::ValuesIn(stack_names()), [](const auto& instance) {
+  std::string name = instance.param;
   for (char& c : name) {
     if ((c < '0' || c > '9') && (c < 'a' || c > 'z')) c = '_';
   }

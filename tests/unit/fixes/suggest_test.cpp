@@ -1,0 +1,120 @@
+#include "compiler/fixes/suggest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/fixes/apply.h"
+#include "compiler/ruleset/resolve.h"
+#include "tests/support/bound_config.h"
+
+namespace capstan {
+namespace {
+
+std::vector<Diagnostic> lint(const BoundConfig& bound) {
+  const ActiveRules rules = select(builtin_rules(), bound.stack);
+  StackChoice choice;
+  choice.stack = bound.stack;
+  Sink sink;
+  check_and_suggest({bound.config, *bound.schema, rules, choice, bound.sources}, {}, sink);
+  return sink.take();
+}
+
+const Diagnostic* find(const std::vector<Diagnostic>& diagnostics, const std::string& code) {
+  for (const Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.code == code) return &diagnostic;
+  }
+  return nullptr;
+}
+
+constexpr const char* kFullRecompute =
+    "[model]\n"
+    "cuda_graph_impl = \"transformer_engine\"  # per layer\n"
+    "cuda_graph_scope = [\"attn\", \"mlp\"]\n"
+    "recompute_granularity = \"full\"\n"
+    "recompute_method = \"uniform\"\n"
+    "recompute_num_layers = 1\n"
+    "use_te_rng_tracker = true\n"
+    "[rng]\n"
+    "te_rng_tracker = true\n";
+
+// The known case: exactly the three ways that practitioners use, best first, each verified.
+TEST(Suggest, FullRecomputeWithScopedGraphsHasThreeWaysOut) {
+  const auto bound = bind_text(kFullRecompute, "bridge-0.4");
+  const std::vector<Diagnostic> findings = lint(*bound);
+  const Diagnostic* finding = find(findings, "CG027");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->severity, Severity::error);
+  ASSERT_EQ(finding->fixes.size(), 3u);
+  const std::vector<std::string> wanted[] = {
+      {"recompute_granularity = \"selective\"", "recompute_modules = ["},
+      {"cuda_graph_impl = \"none\"  # per layer"},
+      {"cuda_graph_impl = \"local\"  # per layer", "cuda_graph_scope = [\"full_iteration\"]",
+       "check_for_nan_in_loss = false"}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(finding->fixes[i].verified);
+    const auto text = apply_edits(bound->sources[0].bytes(), finding->fixes[i].edits);
+    ASSERT_TRUE(text);
+    for (const std::string& part : wanted[i])
+      EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+    const auto again = bind_text(*text, "bridge-0.4");
+    EXPECT_FALSE(again->sink.has_errors());
+    for (const Diagnostic& left : lint(*again))
+      EXPECT_NE(left.severity, Severity::error) << left.code << " " << left.message;
+  }
+}
+
+// Every value that takes part is labelled with its place; nothing else is.
+TEST(Check, LabelsTheValuesThatTakePart) {
+  const auto bound = bind_text(kFullRecompute, "bridge-0.4");
+  const Diagnostic* finding = nullptr;
+  const std::vector<Diagnostic> findings = lint(*bound);
+  finding = find(findings, "CG027");
+  ASSERT_NE(finding, nullptr);
+  std::vector<std::string> texts;
+  for (const Label& label : finding->labels) texts.emplace_back(bound->sources.text(label.span));
+  EXPECT_EQ(texts, (std::vector<std::string>{"\"full\"", "\"transformer_engine\"", "[\"attn\", \"mlp\"]"}));
+  EXPECT_TRUE(finding->labels[0].primary);
+}
+
+// Several broken rules come in one run, and list elements are marked one by one.
+TEST(Check, ReportsSeveralBrokenRulesAtOnce) {
+  const auto bound = bind_text(
+      "[model]\nnum_moe_experts = 8\ncuda_graph_impl = \"transformer_engine\"\n"
+      "cuda_graph_scope = [\"attn\", \"moe\", \"moe_router\"]\ncpu_offloading = true\n",
+      "bridge-0.4");
+  const std::vector<Diagnostic> findings = lint(*bound);
+  std::size_t errors = 0;
+  const Diagnostic* both = nullptr;
+  for (const Diagnostic& finding : findings) {
+    errors += finding.severity == Severity::error;
+    if (finding.message.find("moe_router") != std::string::npos && finding.severity == Severity::error)
+      both = &finding;
+  }
+  EXPECT_GE(errors, 3u);  // tracker, moe with moe_router, offloading
+  ASSERT_NE(both, nullptr);
+}
+
+TEST(Check, RulesThatReadABrokenKeyStaySilent) {
+  const auto bound =
+      bind_text("[model]\ncuda_graph_impl = 3\ncuda_graph_scope = [\"moe\", \"moe_router\"]\n", "bridge-0.4");
+  ASSERT_TRUE(bound->sink.has_errors());
+  for (const Diagnostic& finding : lint(*bound)) {
+    EXPECT_EQ(std::count(finding.keys.begin(), finding.keys.end(), "model.cuda_graph_impl"), 0)
+        << finding.code;
+  }
+}
+
+TEST(Check, IsDeterministic) {
+  const auto once = lint(*bind_text(kFullRecompute, "bridge-0.4"));
+  const auto twice = lint(*bind_text(kFullRecompute, "bridge-0.4"));
+  ASSERT_EQ(once.size(), twice.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(once[i].fingerprint, twice[i].fingerprint);
+    EXPECT_EQ(once[i].keys, twice[i].keys);
+    EXPECT_EQ(once[i].fixes.size(), twice[i].fixes.size());
+  }
+}
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,173 @@
+// What the solver claims, checked against the evaluator on random configs of real stacks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/solve/complete.h"
+#include "compiler/solve/conflict.h"
+#include "compiler/solve/core.h"
+#include "compiler/solve/repair.h"
+#include "compiler/solve/sweep.h"
+#include "tests/support/random_config.h"
+
+namespace capstan {
+namespace {
+
+class SolveProperty : public testing::TestWithParam<const char*> {
+ protected:
+  SolveProperty()
+      : stack_(*builtin_schema().find_stack(GetParam())),
+        schema_(builtin_schema(), stack_),
+        book_(schema_, select(builtin_rules(), stack_)) {}
+  const Stack& stack_;
+  SchemaView schema_;
+  RuleBook book_;
+};
+
+// The participants force the violation; with any one of them free it can be avoided.
+TEST_P(SolveProperty, ParticipantsAreMinimal) {
+  RandomConfigs random(book_, 5);
+  std::size_t seen = 0;
+  for (int round = 0; round < 25; ++round) {
+    const Config config = random.next();
+    const Subject subject(config, book_);
+    const std::vector<std::uint32_t> violated = violated_checks(book_, subject.facts);
+    if (violated.empty()) continue;
+    Explainer explainer(subject, violated, {});
+    for (const std::uint32_t position : violated) {
+      const Conflict conflict = explainer.explain(position);
+      ASSERT_EQ(conflict.minimal, Answer::unsat) << book_.index.item(position).code;
+      Smt smt;
+      Encoding encoding(smt, book_.index, subject.facts);
+      for (const FactId fact : book_.index.inputs(position)) {
+        const std::string& name = subject.name(fact);
+        if (is_changeable(subject, fact) || name.starts_with("target.") || name.starts_with("cluster.")) {
+          encoding.open(fact, explain_domain(subject, fact));
+        }
+      }
+      smt.require(smt.negate(encoding.violated(position)));
+      std::vector<Term> all;
+      for (const Participant& participant : conflict.participants)
+        all.push_back(encoding.stays(participant.fact));
+      EXPECT_EQ(smt.check(all), Answer::unsat) << book_.index.item(position).code;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        std::vector<Term> rest = all;
+        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+        EXPECT_EQ(smt.check(rest), Answer::sat)
+            << book_.index.item(position).code << " " << subject.name(conflict.participants[i].fact);
+      }
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 10u);
+}
+
+TEST_P(SolveProperty, RepairsClearTheirTargetsAndAddNothing) {
+  RandomConfigs random(book_, 6);
+  std::size_t found = 0;
+  for (int round = 0; round < 12; ++round) {
+    const Config config = random.next();
+    const Subject subject(config, book_);
+    const std::vector<std::uint32_t> before = violated_checks(book_, subject.facts);
+    if (before.empty()) continue;
+    RepairRequest request;
+    request.targets = {before[0]};
+    request.limit = 3;
+    for (const Repair& repair : find_repairs(subject, request).found) {
+      ++found;
+      const std::vector<std::uint32_t> after =
+          violated_checks(book_, with_changes(subject.facts, repair.changes));
+      EXPECT_FALSE(std::binary_search(after.begin(), after.end(), before[0]));
+      EXPECT_TRUE(std::includes(before.begin(), before.end(), after.begin(), after.end()));
+      for (const Assignment& change : repair.changes)
+        EXPECT_NE(effect_of(subject, change.fact), KeyEffect::model);
+    }
+  }
+  EXPECT_GT(found, 4u);
+}
+
+TEST_P(SolveProperty, SweepAgreesWithEachPoint) {
+  RandomConfigs random(book_, 7);
+  for (int round = 0; round < 4; ++round) {
+    const Config config = random.next();
+    const Subject subject(config, book_);
+    std::vector<SweepAxis> axes;
+    std::uint64_t points = 1;
+    std::set<FactId> used;
+    while (axes.size() < 4) {
+      const FactId key = random.keys()[random.below(random.keys().size())];
+      if (!used.insert(key).second) continue;
+      SweepAxis axis{key, {}};
+      for (int i = 0; i < 8; ++i) {
+        Value value = random.value_for(key);
+        if (std::find(axis.values.begin(), axis.values.end(), value) == axis.values.end())
+          axis.values.push_back(std::move(value));
+      }
+      points *= axis.values.size();
+      axes.push_back(std::move(axis));
+    }
+    ASSERT_LE(points, 10'000u);
+    const Sweep result = sweep(subject, axes, {});
+    ASSERT_EQ(result.points, points);
+    ASSERT_EQ(result.answer, Answer::sat);
+    std::set<std::vector<std::uint32_t>> legal;
+    for_each_legal(result,
+                   [&](const std::vector<std::uint32_t>& point) { return legal.insert(point).second; });
+    EXPECT_EQ(legal.size(), result.legal);
+    std::uint64_t sum = result.legal;
+    for (const SweepReason& reason : result.reasons) sum += reason.first;
+    EXPECT_EQ(sum, points);
+    std::vector<std::uint32_t> point(axes.size(), 0);
+    for (std::uint64_t number = 0; number < points; ++number) {
+      std::uint64_t rest = number;
+      std::vector<Assignment> changes;
+      for (std::size_t axis = axes.size(); axis-- > 0;) {
+        point[axis] = static_cast<std::uint32_t>(rest % axes[axis].values.size());
+        rest /= axes[axis].values.size();
+        changes.push_back({axes[axis].key, true, axes[axis].values[point[axis]]});
+      }
+      bool excluded = false;
+      for (const std::uint32_t position : violated_checks(book_, with_changes(subject.facts, changes))) {
+        const RuleItem& item = book_.index.item(position);
+        excluded = excluded || (item.severity == Severity::error && item.finding != FindingKind::advice);
+      }
+      ASSERT_EQ(legal.contains(point), !excluded);
+    }
+  }
+}
+
+TEST_P(SolveProperty, CompletionsSatisfyAllRulesOrHaveAConflict) {
+  RandomConfigs random(book_, 8);
+  for (int round = 0; round < 6; ++round) {
+    const Config config = random.next();
+    const Subject subject(config, book_);
+    CompleteRequest request;
+    for (int i = 0; i < 3; ++i) request.open.push_back(random.keys()[random.below(random.keys().size())]);
+    std::sort(request.open.begin(), request.open.end());
+    request.open.erase(std::unique(request.open.begin(), request.open.end()), request.open.end());
+    const Completion completion = complete(subject, request);
+    if (completion.answer == Answer::sat) {
+      for (const std::uint32_t position :
+           violated_checks(book_, with_changes(subject.facts, completion.values))) {
+        EXPECT_EQ(book_.index.item(position).finding, FindingKind::advice) << book_.index.item(position).code;
+      }
+    } else if (completion.answer == Answer::unsat) {
+      ASSERT_FALSE(completion.conflicts.conflicts.empty());
+      for (const MinimalConflict& conflict : completion.conflicts.conflicts)
+        EXPECT_FALSE(conflict.rules.empty());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, SolveProperty, testing::Values("bridge-0.4", "bridge-0.6", "core-0.18"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           for (char& c : name) {
+                             if (c == '-' || c == '.') c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace capstan
