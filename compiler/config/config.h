@@ -45,7 +45,7 @@ struct Setting {
 
 struct Config {
   std::map<std::string, Setting, std::less<>> settings;  ///< by path; deterministic order
-  std::vector<SourceId> files;                           ///< all texts that took part, in the order of layers
+  std::vector<SourceId> files;                           ///< all files that took part, in the order of layers
   /// Where each top-level name was first written; a name that is no table has a setting without a dot in its
   /// path.
   std::map<std::string, Span, std::less<>> sections;
