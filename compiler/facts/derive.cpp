@@ -22,8 +22,7 @@ Value callable_name(const std::string& text) {
 
 class Deriver {
  public:
-  Deriver(const Config& config, const SchemaView& schema)
-      : config_(config), schema_(schema), model_is_elsewhere_(is_model_elsewhere()) {
+  Deriver(const Config& config, const SchemaView& schema) : config_(config), schema_(schema) {
     unusable_.insert(config.broken.begin(), config.broken.end());
     unusable_.insert(config.open.begin(), config.open.end());
   }
@@ -50,20 +49,6 @@ class Deriver {
     return setting != nullptr && !unusable_.contains(setting->path);
   }
 
-  /// A Bridge config that names no layers changes a recipe whose model provider stands in Python: what the
-  /// provider says of the model is unknown, not the default of the bare dataclass.
-  bool is_model_elsewhere() const {
-    return schema_.stack().frontend == "bridge" && config_.find("model.num_layers") == nullptr;
-  }
-
-  /// Providers of Megatron Bridge (src/megatron/bridge/models) set architecture, numerics and how experts are
-  /// run.
-  static bool provider_sets(const KeyInfo& info) {
-    if (!info.path.starts_with("model.")) return false;
-    return info.effect == KeyEffect::model || info.effect == KeyEffect::numerics ||
-           info.path.starts_with("model.moe_");
-  }
-
   void derive_variable(Fact& fact) const {
     if (fact.setting == nullptr)
       make_known(fact, Value());
@@ -88,8 +73,6 @@ class Deriver {
       make_known(fact, view.spec->type.callable && value.kind() == Value::Kind::string
                            ? callable_name(value.string())
                            : value);
-    } else if (model_is_elsewhere_ && provider_sets(*view.info)) {
-      return;
     } else if (view.spec->has_default) {
       const Value& value = view.spec->default_value;
       make_known(fact, view.spec->type.callable && value.kind() == Value::Kind::string
@@ -165,7 +148,6 @@ class Deriver {
 
   const Config& config_;
   const SchemaView& schema_;
-  bool model_is_elsewhere_;
   std::unordered_set<std::string_view> unusable_;
 };
 

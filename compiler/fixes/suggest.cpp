@@ -91,11 +91,12 @@ std::vector<Assignment> assignments_of(const Subject& subject, const std::vector
   return out;
 }
 
-std::set<std::string> finding_names(const CheckRequest& request, const Facts& facts) {
+/// The checks that fail, and `target` where it is a rewrite that takes effect.
+std::set<std::string> finding_names(const CheckRequest& request, const Facts& facts, std::uint32_t target) {
   std::set<std::string> names;
   for (const Violation& violation : evaluate(request.rules, facts).violations) {
     const RuleItem& item = request.rules.set->items[violation.item];
-    if (!violation.undecided && item.kind == RuleItem::Kind::check)
+    if (!violation.undecided && (item.kind == RuleItem::Kind::check || violation.item == target))
       names.insert(item.code + " " + std::to_string(violation.item));
   }
   return names;
@@ -113,12 +114,12 @@ class Suggester {
 
   std::vector<Suggestion> run() {
     const auto position = subject_.index().position_of(target_);
-    if (!position || item_.kind != RuleItem::Kind::check) return {};
+    if (!position) return {};
     position_ = *position;
-    before_ = finding_names(request_, subject_.facts);
+    before_ = finding_names(request_, subject_.facts, target_);
     final_facts_ = evaluate(request_.rules, subject_.facts).final_facts;
     for (const ResolvedFix& fix : item_.fixes) authored(fix);
-    if (suggestions_.empty()) searched();
+    if (suggestions_.empty() && item_.kind == RuleItem::Kind::check) searched();
     std::stable_sort(suggestions_.begin(), suggestions_.end(), [](const Suggestion& a, const Suggestion& b) {
       return std::tuple(a.fix.applicability == Applicability::display_only, a.fix.applicability) <
              std::tuple(b.fix.applicability == Applicability::display_only, b.fix.applicability);
@@ -129,7 +130,8 @@ class Suggester {
 
  private:
   bool verified(const std::vector<Assignment>& assignments) const {
-    const std::set<std::string> after = finding_names(request_, with_changes(subject_.facts, assignments));
+    const std::set<std::string> after =
+        finding_names(request_, with_changes(subject_.facts, assignments), target_);
     if (after.contains(item_.code + " " + std::to_string(target_))) return false;
     return std::includes(before_.begin(), before_.end(), after.begin(), after.end());
   }
@@ -143,6 +145,7 @@ class Suggester {
       add(fix.title, fix.applicability, fix.cost, *changes, assignments);
       return;
     }
+    if (item_.kind != RuleItem::Kind::check) return;
     // Alone it does not do: the smallest further changes with which it does.
     RepairRequest request = search();
     request.fixed = assignments;
@@ -248,7 +251,9 @@ void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, cons
   if (request.book == nullptr) own = std::make_unique<RuleBook>(request.schema, request.rules);
   const Subject subject(request.config, own ? *own : *request.book);
   for (Finding& finding : findings) {
-    if (finding.item == Finding::kNoItem || finding.diagnostic.severity == Severity::hint) continue;
+    if (finding.item == Finding::kNoItem) continue;
+    // A hint gets the fixes that its author wrote; none is searched for it.
+    if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty()) continue;
     for (Suggestion& suggestion : suggest(request, subject, finding.item, options)) {
       finding.diagnostic.fixes.push_back(std::move(suggestion.fix));
     }

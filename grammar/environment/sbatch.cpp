@@ -208,7 +208,7 @@ SbatchScript parse_sbatch(SourceId source, const SourceMap& sources, std::vector
     }
     read_options(source, text, comment.span.begin + 7, comment.span.end, script, problems);
   }
-  std::optional<CountWithPlace> per_task, total_tasks;
+  std::optional<CountWithPlace> per_task;
   for (const SbatchOption& option : script.options) {
     const auto place = [&](std::optional<std::int64_t> count, std::optional<CountWithPlace>& out) {
       if (count)

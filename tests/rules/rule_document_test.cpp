@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -121,7 +122,10 @@ Checked check_block(const Block& block, const std::string& target, const std::st
   checked.diagnostics = sink.take();
   for (const Diagnostic& diagnostic : checked.diagnostics) {
     if (diagnostic.code != code) {
-      EXPECT_NE(diagnostic.kind, FindingKind::problem) << diagnostic.code << " " << diagnostic.message;
+      // TG002: a block need not state the cluster.
+      if (diagnostic.code != "TG002") {
+        EXPECT_NE(diagnostic.kind, FindingKind::problem) << diagnostic.code << " " << diagnostic.message;
+      }
       continue;
     }
     Found& found = checked.found.emplace_back();
@@ -192,6 +196,15 @@ std::vector<std::string> rule_files(const std::string& extension) {
   return files;
 }
 
+/// Silent rewrites only normalise: they make no finding that a block could show.
+bool is_silent(const std::string& document) {
+  std::ifstream text(fs::path(document).replace_extension(".rule"));
+  std::stringstream content;
+  content << text.rdbuf();
+  static const std::regex silent("\\bsilent +yes\\b");
+  return std::regex_search(content.str(), silent);
+}
+
 class RuleDocument : public testing::TestWithParam<std::string> {};
 
 TEST_P(RuleDocument, HoldsWhatItClaims) {
@@ -215,7 +228,7 @@ TEST_P(RuleDocument, HoldsWhatItClaims) {
     ASSERT_NE(invalid, nullptr) << "no invalid block stands before this one";
     check_fix(*invalid, block, code);
   }
-  EXPECT_TRUE(any_mark) << "no block shows the finding";
+  EXPECT_TRUE(any_mark || is_silent(GetParam())) << "no block shows the finding";
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& parameter) {
@@ -231,11 +244,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RuleDocument);
 TEST(RuleDocuments, EveryRuleHasOneAndNoneStandsAlone) {
   std::set<std::string> rules, documents;
   for (const std::string& file : rule_files(".rule")) {
-    std::ifstream text(file);
-    std::stringstream content;
-    content << text.rdbuf();
-    // Silent rewrites only normalise; they make no finding that a document could show.
-    if (content.str().find("silent yes") == std::string::npos) rules.insert(fs::path(file).stem().string());
+    rules.insert(fs::path(file).stem().string());
   }
   for (const std::string& file : rule_files(".md")) documents.insert(fs::path(file).stem().string());
   for (const std::string& rule : rules) EXPECT_TRUE(documents.contains(rule)) << rule << " has no .md";

@@ -42,14 +42,6 @@ TEST(DeriveFacts, BrokenAndOpenKeysAreUnknown) {
   EXPECT_EQ(fact_of(std::string(kTarget) + "[model]\nnum_layers = \"?\"\n", "model.num_layers"), "unknown");
 }
 
-TEST(DeriveFacts, WhatAnUnseenProviderSetsIsUnknown) {
-  EXPECT_EQ(fact_of(kTarget, "model.num_moe_experts"), "unknown");
-  EXPECT_EQ(fact_of(kTarget, "model.moe_token_dispatcher_type"), "unknown");
-  EXPECT_EQ(fact_of(kTarget, "model.cuda_graph_impl"), "\"none\"");  // the run's choice, not the model's
-  EXPECT_EQ(fact_of(std::string(kTarget) + "[model]\nnum_layers = 4\n", "model.num_moe_experts"), "none");
-  EXPECT_EQ(fact_of("[target]\nstack = \"core-0.17\"\n", "model.num_moe_experts"), "none");
-}
-
 TEST(DeriveFacts, FunctionsAreTheirOwnName) {
   EXPECT_EQ(fact_of(std::string(kTarget) + "[model]\nnum_layers = 4\n", "model.activation_func"), "\"gelu\"");
   EXPECT_EQ(fact_of(std::string(kTarget) + "[model]\nactivation_func = \"torch.nn.functional.silu\"\n",
