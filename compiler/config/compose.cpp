@@ -38,7 +38,8 @@ class Composer {
 
   void add(const Layer& layer) {
     // Overrides and environments are no files: nothing can be written into them.
-    if (layer.source != kNoSource && (layer.kind == OriginKind::file || layer.kind == OriginKind::extended_file))
+    if (layer.source != kNoSource &&
+        (layer.kind == OriginKind::file || layer.kind == OriginKind::extended_file))
       config_.files.push_back(layer.source);
     if (!layer.removed.empty()) {
       remove(layer);

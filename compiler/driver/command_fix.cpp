@@ -30,7 +30,7 @@ struct FixOptions {
   std::uint32_t timeout_ms = 2000;
   ConfigOptions config;
   SelectionOptions selection;
-  Selection selected;             ///< read from `selection`
+  Selection selected;  ///< read from `selection`
   std::vector<KnownCode> known;
 };
 

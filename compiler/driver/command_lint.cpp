@@ -157,10 +157,9 @@ class Linter {
     if (!prepared) return {};
     CheckOptions check_options;
     check_options.explain = !options_.no_explain;
-    check_and_suggest(
-        {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace_.sources(),
-         &workspace_.book_for(prepared->stack.stack)},
-        check_options, sink);
+    check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
+                       workspace_.sources(), &workspace_.book_for(prepared->stack.stack)},
+                      check_options, sink);
     suppress(*file, prepared->config, sink);
     return stack_words(prepared->stack);
   }

@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
   std::optional<std::string> flags = read_text_file(rules + "/flags.toml", failure);
   SyntaxProblem problem;
   if (!flags) {
-    std::fprintf(stderr, "capstan_embed: cannot read %s/flags.toml: %s\n", rules.c_str(), failure.reason.c_str());
+    std::fprintf(stderr, "capstan_embed: cannot read %s/flags.toml: %s\n", rules.c_str(),
+                 failure.reason.c_str());
     return 1;
   }
   const SourceId flags_source = sources.add("flags.toml", *flags, SourceKind::file);

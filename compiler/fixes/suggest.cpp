@@ -253,7 +253,8 @@ void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, cons
   for (Finding& finding : findings) {
     if (finding.item == Finding::kNoItem) continue;
     // A hint gets the fixes that its author wrote; none is searched for it.
-    if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty()) continue;
+    if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty())
+      continue;
     for (Suggestion& suggestion : suggest(request, subject, finding.item, options)) {
       finding.diagnostic.fixes.push_back(std::move(suggestion.fix));
     }

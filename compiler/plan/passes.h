@@ -21,8 +21,8 @@ struct Refusal {
 
 /// Forward ops that recompute repeats in the backward pass: clones them before their first backward reader.
 void pass_recompute(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
-/// Plans for CUDA: joins a product and the point-wise op after it (residual add, GELU and its backward pass) into
-/// one op, which saves a pass over memory.
+/// Plans for CUDA: joins a product and the point-wise op after it (residual add, GELU and its backward pass)
+/// into one op, which saves a pass over memory.
 void pass_fuse(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
 /// Cuts the op list into eager and captured segments.
 void pass_partition_segments(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);

@@ -41,8 +41,9 @@ bool overlap(const Value::List& a, const Value::List& b);
 /// `CudaGraphScope.attn` -> `attn`; nothing when the text names no enum member (TYPE.member, TYPE
 /// capitalised).
 std::optional<std::string_view> enum_member(std::string_view text);
-/// Sets: the tokens of a module list as written, the names of its enum members ("attn" of "CudaGraphScope.attn"), and its
-/// plain strings. A string is split at commas, parts kept as written; none and other kinds give the empty set.
+/// Sets: the tokens of a module list as written, the names of its enum members ("attn" of
+/// "CudaGraphScope.attn"), and its plain strings. A string is split at commas, parts kept as written; none
+/// and other kinds give the empty set.
 Value::List module_tokens(const Value& value);
 Value::List module_members(const Value& value);
 Value::List module_strings(const Value& value);

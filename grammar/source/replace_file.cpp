@@ -32,7 +32,7 @@ bool write_all(int file, std::string_view bytes) {
 
 std::optional<std::string> replace_file(const std::string& path, std::string_view bytes) {
   const std::string target = real_path(path);
-  struct stat status{};
+  struct stat status {};
   const bool exists = ::stat(target.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return "is a directory";
   if (exists && !S_ISREG(status.st_mode)) {  // /dev/stdout, a pipe: nothing to rename over
@@ -67,7 +67,8 @@ std::optional<std::string> replace_file(const std::string& path, std::string_vie
   const auto slash = target.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : target.substr(0, slash);
   if (const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); directory >= 0) {
-    ::fsync(directory);  // the rename is complete already; a folder that cannot be synced is no failure of the write
+    ::fsync(directory);  // the rename is complete already; a folder that cannot be synced is no failure of
+                         // the write
     ::close(directory);
   }
   return std::nullopt;

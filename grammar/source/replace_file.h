@@ -1,5 +1,6 @@
-// Writes a whole file so that a reader sees the old bytes or the new ones, never a part: temporary file beside it, fsync,
-// rename, fsync of the folder. Keeps the permissions of a file that is replaced; a symbolic link stays and its target is replaced.
+// Writes a whole file so that a reader sees the old bytes or the new ones, never a part: temporary file
+// beside it, fsync, rename, fsync of the folder. Keeps the permissions of a file that is replaced; a symbolic
+// link stays and its target is replaced.
 #pragma once
 
 #include <optional>

@@ -16,9 +16,12 @@ namespace {
 std::uint32_t sequence_length(std::string_view text, std::size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   std::uint32_t length = 1;
-  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
-  else if (lead >= 0xE0 && lead <= 0xEF) length = 3;
-  else if (lead >= 0xF0 && lead <= 0xF4) length = 4;
+  if (lead >= 0xC2 && lead <= 0xDF)
+    length = 2;
+  else if (lead >= 0xE0 && lead <= 0xEF)
+    length = 3;
+  else if (lead >= 0xF0 && lead <= 0xF4)
+    length = 4;
   if (at + length > text.size()) return 1;
   for (std::uint32_t i = 1; i < length; ++i) {
     if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return 1;
@@ -71,11 +74,13 @@ std::uint32_t SourceFile::offset_of(LineColumn place) const {
   if (place.line > line_starts_.size()) return static_cast<std::uint32_t>(bytes_.size());
   std::uint32_t at = line_starts_[place.line - 1];
   const auto end = static_cast<std::uint32_t>(at + line(place.line).size());
-  for (std::uint32_t column = 1; column < place.column && at < end; ++column) at += sequence_length(bytes_, at);
+  for (std::uint32_t column = 1; column < place.column && at < end; ++column)
+    at += sequence_length(bytes_, at);
   return at;
 }
 
-std::uint32_t SourceFile::offset_of_utf16(std::uint32_t zero_based_line, std::uint32_t zero_based_column) const {
+std::uint32_t SourceFile::offset_of_utf16(std::uint32_t zero_based_line,
+                                          std::uint32_t zero_based_column) const {
   if (zero_based_line >= line_starts_.size()) return static_cast<std::uint32_t>(bytes_.size());
   std::uint32_t at = line_starts_[zero_based_line];
   const auto end = static_cast<std::uint32_t>(at + line(zero_based_line + 1).size());

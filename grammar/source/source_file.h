@@ -1,6 +1,7 @@
-// Source texts and their places. A SourceMap owns every text of one invocation (config files, overrides on the command
-// line, environment, rule files); nothing changes in a text after it was added. Converts byte offsets to
-// line and column in code points (what editors show) and in UTF-16 units (what the language server protocol counts).
+// Source texts and their places. A SourceMap owns every text of one invocation (config files, overrides on
+// the command line, environment, rule files); nothing changes in a text after it was added. Converts byte
+// offsets to line and column in code points (what editors show) and in UTF-16 units (what the language server
+// protocol counts).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,11 @@ class SourceFile {
 
   /// Text of a 1-based line without its line ending (`\n` or `\r\n`). Empty for a line that does not exist.
   std::string_view line(std::uint32_t one_based_line) const;
-  /// Place of a byte offset; offsets past the end give the end of the text. Bytes that are no valid UTF-8 count one each.
+  /// Place of a byte offset; offsets past the end give the end of the text. Bytes that are no valid UTF-8
+  /// count one each.
   LineColumn locate(std::uint32_t offset) const;
-  /// Same, with the column in UTF-16 code units, 0-based line and column as the language server protocol wants them.
+  /// Same, with the column in UTF-16 code units, 0-based line and column as the language server protocol
+  /// wants them.
   LineColumn locate_utf16(std::uint32_t offset) const;
   /// Byte offset of a 1-based line and code-point column; clamped to the line's end.
   std::uint32_t offset_of(LineColumn place) const;

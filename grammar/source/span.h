@@ -1,4 +1,5 @@
-// A half-open byte range in one source text. Every syntax node, config value and diagnostic label carries one.
+// A half-open byte range in one source text. Every syntax node, config value and diagnostic label carries
+// one.
 #pragma once
 
 #include <cstdint>

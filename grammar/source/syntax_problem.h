@@ -1,4 +1,5 @@
-// What a parser found wrong, and where. Grammar folders know no diagnostics; the compiler turns problems into them.
+// What a parser found wrong, and where. Grammar folders know no diagnostics; the compiler turns problems into
+// them.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 namespace capstan {
 
 struct SyntaxProblem {
-  std::string message;                 ///< the situation, lower case, no period
+  std::string message;  ///< the situation, lower case, no period
   Span where;
-  std::vector<std::string> expected;   ///< token descriptions, for grammars that know them
+  std::vector<std::string> expected;  ///< token descriptions, for grammars that know them
 };
 
 }  // namespace capstan

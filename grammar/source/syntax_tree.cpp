@@ -11,7 +11,8 @@ const SyntaxNode* find(const SyntaxNode& table, std::string_view key) {
 
 Value to_value(const SyntaxNode& node) {
   switch (node.kind) {
-    case SyntaxNode::Kind::scalar: return node.scalar;
+    case SyntaxNode::Kind::scalar:
+      return node.scalar;
     case SyntaxNode::Kind::list: {
       Value::List list;
       list.reserve(node.items.size());
@@ -24,7 +25,8 @@ Value to_value(const SyntaxNode& node) {
       for (const SyntaxEntry& entry : node.entries) table.emplace_back(entry.key, to_value(entry.value));
       return Value(std::move(table));
     }
-    case SyntaxNode::Kind::unsupported: break;
+    case SyntaxNode::Kind::unsupported:
+      break;
   }
   return Value();
 }

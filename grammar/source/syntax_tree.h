@@ -1,5 +1,6 @@
-// The tree that every config reader (TOML, YAML, Megatron arguments, Python assignments) makes: tables, lists and
-// scalars with their places. Entries keep the order in which the text has them; keys are unique within a table.
+// The tree that every config reader (TOML, YAML, Megatron arguments, Python assignments) makes: tables, lists
+// and scalars with their places. Entries keep the order in which the text has them; keys are unique within a
+// table.
 #pragma once
 
 #include <string>
@@ -21,7 +22,8 @@ struct SyntaxNode {
   Value scalar;                      ///< for Kind::scalar
   std::vector<SyntaxNode> items;     ///< for Kind::list
   std::vector<SyntaxEntry> entries;  ///< for Kind::table
-  /// The value's own text: for a table made by a header `[a.b]` the header line, for an inline table its braces.
+  /// The value's own text: for a table made by a header `[a.b]` the header line, for an inline table its
+  /// braces.
   Span span;
   /// For Kind::unsupported: what stands there ("date-time"); no Value can hold it.
   std::string what;

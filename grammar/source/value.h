@@ -1,5 +1,6 @@
 // A literal value as config files, overrides, rules and schemas write it. Plain data with value semantics.
-// `none` is Python's None (TOML has no null: the string "none" stays a string; YAML null and Python None give none).
+// `none` is Python's None (TOML has no null: the string "none" stays a string; YAML null and Python None give
+// none).
 #pragma once
 
 #include <cstdint>

@@ -32,9 +32,9 @@ class Watchdog {
   void watch(std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [&] { return done_; })) return;
-    const std::string text = fmt::format(
-        "error[RN034] the device did not release its `{}` within {} s; the process ends itself\n", part_,
-        limit.count());
+    const std::string text =
+        fmt::format("error[RN034] the device did not release its `{}` within {} s; the process ends itself\n",
+                    part_, limit.count());
     std::fputs(text.c_str(), stderr);
     std::fflush(stderr);
     _exit(4);

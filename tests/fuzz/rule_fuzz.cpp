@@ -1,5 +1,5 @@
-// Any bytes as a rule file and as an expression: parsed, printed, encoded, resolved and evaluated without a crash; what
-// parses prints to a text that parses to the same.
+// Any bytes as a rule file and as an expression: parsed, printed, encoded, resolved and evaluated without a
+// crash; what parses prints to a text that parses to the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +26,8 @@ void try_expression(const std::string& text) {
   const auto expr = parse_rule_expression(sources.add("text", text, SourceKind::file), sources, problem);
   if (!expr) return;
   const std::string printed = print(*expr);
-  const auto again = parse_rule_expression(sources.add("printed", printed, SourceKind::file), sources, problem);
+  const auto again =
+      parse_rule_expression(sources.add("printed", printed, SourceKind::file), sources, problem);
   require(again && print(*again) == printed);
 }
 
@@ -39,7 +40,8 @@ void try_file(const std::string& text) {
     return;
   }
   const std::string printed = print(*file);
-  const auto again = parse_rule_file(sources.add("printed.rule", printed, SourceKind::file), sources, problems);
+  const auto again =
+      parse_rule_file(sources.add("printed.rule", printed, SourceKind::file), sources, problems);
   require(again && print(*again) == printed);
   const auto decoded = decode_binary(encode_binary(*file));
   require(decoded && print(*decoded) == printed);
