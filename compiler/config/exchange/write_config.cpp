@@ -181,7 +181,7 @@ bool is_bare(const std::string& key) {
 
 class Writer {
  public:
-  Writer(const Config& config, const SchemaView& view) : config_(config), view_(view) {}
+  explicit Writer(const Config& config) : config_(config) {}
 
   WrittenConfig toml() {
     for (const auto& [section, settings] : by_section(config_)) {
@@ -288,7 +288,6 @@ class Writer {
   }
 
   const Config& config_;
-  const SchemaView& view_;
   WrittenConfig out_;
 };
 
@@ -309,7 +308,7 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
-  Writer writer(config, view);
+  Writer writer(config);
   switch (format) {
     case ExportFormat::toml:
       return writer.toml();
