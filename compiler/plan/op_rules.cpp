@@ -90,6 +90,13 @@ class Checker {
   void workspace(const Buffer& buffer) {
     require(buffer.role == Role::workspace, "`" + buffer.name + "` is no workspace");
   }
+  /// Output `output`, where there is one more than the op itself needs: bytes for a library of the device.
+  void library_workspace(std::size_t output) {
+    if (output >= outputs()) return;
+    workspace(out(output));
+    dtype(out(output), DType::u8);
+    rank(out(output), 1);
+  }
   void gradient_of(const Buffer& gradient, const Buffer& weight) { shape(gradient, weight.shape); }
   void probability() {
     const double p = op_.floating("p");
@@ -187,7 +194,8 @@ void check_gemm(Checker& c) {
   const bool bias = op.text("epilogue") == "bias", accumulate = op.boolean("accumulate");
   c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
   const std::size_t operands = 2u + (bias ? 1 : 0) + (accumulate ? 1 : 0);
-  if (!c.counts(operands, 1)) return;
+  if (!c.counts(operands, operands, 1, 2)) return;
+  c.library_workspace(1);
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
   c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
   c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
@@ -216,7 +224,9 @@ void check_fused_gemm(Checker& c) {
   }
   const bool bias = forward || (adds && op.text("epilogue") == "bias");
   if (adds) c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
-  if (!c.counts(2u + (bias ? 1 : 0) + (forward ? 0 : 1), forward ? 2 : 1)) return;
+  const std::size_t operands = 2u + (bias ? 1 : 0) + (forward ? 0 : 1), results = forward ? 2 : 1;
+  if (!c.counts(operands, operands, results, results + 1)) return;
+  c.library_workspace(results);
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
   c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
   c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
@@ -261,7 +271,7 @@ void check_attention(Checker& c, bool backward) {
                      {"rng_offset", kInt}})) {
     return;
   }
-  if (backward ? !c.counts(5, 5, 2, 3) : !c.counts(2, 2)) return;
+  if (backward ? !c.counts(5, 5, 2, 4) : !c.counts(2, 2)) return;
   c.probability();
   const Op& op = c.op();
   const std::int64_t heads = op.integer("heads"), kv_heads = op.integer("kv_heads"),
@@ -279,10 +289,11 @@ void check_attention(Checker& c, bool backward) {
     c.like(c.out(0), c.in(1));
     c.workspace(c.out(1));
     c.wide(c.out(1), per_query);
-    if (c.outputs() == 3) {
+    if (c.outputs() >= 3) {
       c.workspace(c.out(2));
       c.wide(c.out(2), qkv);
     }
+    c.library_workspace(3);
   } else {
     c.shape(c.in(0), qkv);
     c.scalar(c.in(1), DType::u64);

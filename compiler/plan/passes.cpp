@@ -7,6 +7,7 @@ const std::vector<Pass>& passes() {
       {"recompute", pass_recompute, {}},
       {"fuse", pass_fuse, {}},
       {"partition_segments", pass_partition_segments, {.segmented = true, .placed = false}},
+      {"library_workspaces", pass_library_workspaces, {.segmented = true, .placed = false}},
       {"place_buffers", pass_place_buffers, {.segmented = true, .placed = true}},
   };
   return list;

@@ -26,6 +26,9 @@ void pass_recompute(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& ref
 void pass_fuse(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
 /// Cuts the op list into eager and captured segments.
 void pass_partition_segments(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
+/// Plans for CUDA: gives matrix products and attention the workspaces that the device's libraries use, so
+/// that the plan's memory is the run's memory.
+void pass_library_workspaces(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
 /// Gives every buffer its offset; fills Plan::memory.
 void pass_place_buffers(Plan& plan, const ModelSpec& spec, std::vector<Refusal>& refusals);
 

@@ -16,6 +16,7 @@
 
 #include "compiler/plan/plan.h"
 #include "runtime/device/outcome.h"
+#include "runtime/graph/listing.h"
 
 namespace capstan::runtime {
 
@@ -34,14 +35,17 @@ struct RecordingInfo {
   double capture_seconds = 0;      ///< from begin_record to the end of capture
   double instantiate_seconds = 0;  ///< making it launchable (0 on the host)
   std::uint64_t bytes = 0;         ///< memory that the recording itself takes, where it is known
-  /// Nodes by kind ("kernel", "memset"), sorted by name; empty on the host.
-  std::vector<std::pair<std::string, std::uint64_t>> node_kinds;
+  GraphListing listing;            ///< compared with the ops that were issued (RN023)
+  bool updated = false;            ///< a recording of the same key took the new parameters
 };
 
 struct MemoryUse {
   std::uint64_t arena = 0;  ///< bytes of the arena that are backed by memory now
   std::uint64_t other = 0;  ///< bytes of everything else that the backend allocated and still holds
   std::uint64_t peak = 0;   ///< highest measured total since `prepare` began; the figure that reports compare
+  /// In use on the device before `prepare` began, not part of `peak`: the driver's context, code, other
+  /// processes. 0 on the host.
+  std::uint64_t baseline = 0;
 };
 
 class Backend {
@@ -70,7 +74,8 @@ class Backend {
   virtual Status run(plan::OpId op) = 0;
 
   /// Starts a recording under a key that the executor chooses (a segment id, or an id beyond them for
-  /// instrumented recordings). A recording with the same key must not exist.
+  /// instrumented recordings). A recording with the same key is replaced: where only parameters of its nodes
+  /// changed, it is updated instead of made anew. Nothing of it may be running then.
   virtual Status begin_record(std::uint32_t key) = 0;
   virtual Outcome<RecordingInfo> end_record() = 0;
   /// Issues a recording. Asynchronous where the device is.
@@ -84,6 +89,9 @@ class Backend {
   virtual Status reserve_digests(std::size_t count) = 0;
   virtual Status run_digest(plan::OpId op, std::size_t slot) = 0;
   virtual Status read_digests(std::span<std::uint64_t> slots) = 0;
+
+  /// Drill: the next op that is issued fails as a kernel that the device refuses does.
+  virtual void fail_next_op() = 0;
 
   /// Waits for everything issued and reports an error that surfaced meanwhile.
   virtual Status synchronize() = 0;

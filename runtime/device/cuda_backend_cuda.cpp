@@ -61,6 +61,9 @@ class CudaBackend final : public Backend {
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        ", and this build has no code for it (" + cudaGetErrorString(probe) + ")");
     }
+    // A device without the library is a broken installation, not a missing device: it is said, not passed
+    // over.
+    if (const auto library = CublasLt::open(); !library.ok()) return library.error();
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
     if (Status s = check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo"); !s.ok())
@@ -86,16 +89,9 @@ class CudaBackend final : public Backend {
     std::size_t total = 0;
     if (Status s = check(cudaMemGetInfo(&baseline_free_, &total), "cudaMemGetInfo"); !s.ok()) return s;
     arena_bytes_ = std::max<std::uint64_t>(plan.memory.arena, plan::kBufferAlignment);
-    const std::uint64_t needed = arena_bytes_ + GemmLibrary::kWorkspaceBytes;
-    if (needed > baseline_free_) {
-      return run_problem("RN020",
-                         "the plan needs " + std::to_string(arena_bytes_) + " bytes and " +
-                             std::to_string(GemmLibrary::kWorkspaceBytes) + " for matrix products, and `" +
-                             info_.name + "` has " + std::to_string(baseline_free_) + " free",
-                         {{"needed", static_cast<std::int64_t>(needed)},
-                          {"free", static_cast<std::int64_t>(baseline_free_)}},
-                         "lower `train.micro_batch_size` or `model.seq_length`, or recompute activations");
-    }
+    // Twice: a plan that is far too large is refused before libraries are loaded, one that they make too
+    // large before memory is taken for it.
+    if (Status s = check_room(0); !s.ok()) return s;
     if (Status s = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
         !s.ok()) {
       return s;
@@ -103,10 +99,14 @@ class CudaBackend final : public Backend {
     for (cudaEvent_t* event : {&timer_begin_, &timer_end_}) {
       if (Status s = check(cudaEventCreate(event), "cudaEventCreate"); !s.ok()) return s;
     }
+    if (Status s = open_libraries(); !s.ok()) return s;
+    if (Status s = bindings_->find_extra_workspaces(); !s.ok()) return s;
+    if (Status s = check_room(bindings_->extra_bytes()); !s.ok()) return s;
     Outcome<std::unique_ptr<Staging>> staging = Staging::make();
     if (!staging.ok()) return staging.error();
     staging_ = std::move(staging.value());
     if (Status s = check(cudaMalloc(&arena_, arena_bytes_), "cudaMalloc"); !s.ok()) return s;
+    if (Status s = bindings_->allocate_extra_workspaces(); !s.ok()) return s;
     if (Status s = bind(); !s.ok()) return s;
     note_peak();
     return {};
@@ -147,11 +147,16 @@ class CudaBackend final : public Backend {
   Outcome<RecordingInfo> end_record() override {
     ranges_.leave();
     RecordingInfo info;
-    Outcome<std::unique_ptr<GraphExecutable>> graph = capture_->finish(info);
+    std::unique_ptr<GraphExecutable> earlier;
+    if (const auto known = graphs_.find(capture_key_); known != graphs_.end()) {
+      earlier = std::move(known->second);
+      graphs_.erase(known);
+    }
+    Outcome<std::unique_ptr<GraphExecutable>> graph = capture_->finish(std::move(earlier), info);
     capture_ = nullptr;
     if (!graph.ok()) return graph.error();
     graphs_[capture_key_] = std::move(graph.value());
-    graph_bytes_[capture_key_] = info.bytes;
+    if (!info.updated) graph_bytes_[capture_key_] = info.bytes;
     note_peak();
     return info;
   }
@@ -194,12 +199,15 @@ class CudaBackend final : public Backend {
       launch_digest(stream_, bindings_->at(id), bytes, position, to);
       position += words_of(bytes);
     }
-    return check(cudaGetLastError(), "digest", &plan_->ops[op]);
+    if (Status s = check(cudaGetLastError(), "digest", &plan_->ops[op]); !s.ok()) return s;
+    return capture_ != nullptr ? capture_->note_more() : Status();
   }
 
   Status read_digests(std::span<std::uint64_t> slots) override {
     return staging_->download(stream_, digests_, std::as_writable_bytes(slots));
   }
+
+  void fail_next_op() override { fails_next_ = true; }
 
   Status synchronize() override {
     ranges_.leave();
@@ -221,10 +229,10 @@ class CudaBackend final : public Backend {
     use.arena = arena_ != nullptr ? arena_bytes_ : 0;
     use.other = digest_count_ * sizeof(std::uint64_t);
     if (bindings_ != nullptr) {
-      use.other +=
-          GemmLibrary::kWorkspaceBytes + bindings_->table_bytes + bindings_->attention_workspace_bytes;
+      use.other += bindings_->extra_bytes() + bindings_->table_bytes;
     }
     for (const auto& [key, bytes] : graph_bytes_) use.other += bytes;
+    use.baseline = info_.total_bytes - std::min<std::uint64_t>(info_.total_bytes, baseline_free_);
     note_peak();
     use.peak = std::max(peak_, use.arena + use.other);
     return use;
@@ -264,25 +272,44 @@ class CudaBackend final : public Backend {
         "run on a machine with a supported GPU and driver, or set `execute.backend = \"host\"`");
   }
 
-  Status bind() {
+  Status check_room(std::size_t extra) const {
+    std::size_t free_now = 0;
+    std::size_t total = 0;
+    if (Status s = check(cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo"); !s.ok()) return s;
+    const std::uint64_t needed = arena_bytes_ + extra;
+    if (needed <= free_now) return {};
+    const std::string besides =
+        extra == 0 ? "" : " and " + std::to_string(extra) + " bytes of workspace for the device's libraries";
+    return run_problem(
+        "RN020",
+        "the plan's peak is " + std::to_string(arena_bytes_) + " bytes" + besides + ", and `" + info_.name +
+            "` has " + std::to_string(free_now) + " of " + std::to_string(total) + " bytes free",
+        {{"needed", static_cast<std::int64_t>(needed)}, {"free", static_cast<std::int64_t>(free_now)}},
+        "lower `train.micro_batch_size` or `model.seq_length`, or recompute activations");
+  }
+
+  Status open_libraries() {
     bindings_ = std::make_unique<Bindings>();
     bindings_->plan = plan_;
-    bindings_->arena = static_cast<std::byte*>(arena_);
     bindings_->stream = stream_;
     Outcome<std::unique_ptr<GemmLibrary>> gemms =
         GemmLibrary::open(info_.name, !switched_off("CAPSTAN_GEMM_TUNING"), plan_->deterministic);
     if (!gemms.ok()) return gemms.error();
     bindings_->gemms = std::move(gemms.value());
-    info_.driver += ", cuBLASLt " + std::to_string(cublasLtGetVersion());
+    info_.driver += ", cuBLASLt " + std::to_string(bindings_->gemms->version());
     const bool has_attention = std::any_of(plan_->ops.begin(), plan_->ops.end(), [](const plan::Op& op) {
       return op.kind == plan::OpKind::attention;
     });
-    if (has_attention) {
-      std::string why_not;
-      bindings_->cudnn = CudnnLibrary::open(why_not);
-      info_.driver += bindings_->cudnn != nullptr ? ", cuDNN " + std::to_string(bindings_->cudnn->version())
-                                                  : ", own attention (" + why_not + ")";
-    }
+    if (!has_attention) return {};
+    std::string why_not;
+    bindings_->cudnn = CudnnLibrary::open(why_not);
+    info_.driver += bindings_->cudnn != nullptr ? ", cuDNN " + std::to_string(bindings_->cudnn->version())
+                                                : ", own attention (" + why_not + ")";
+    return {};
+  }
+
+  Status bind() {
+    bindings_->arena = static_cast<std::byte*>(arena_);
     segment_of_.assign(plan_->ops.size(), 0);
     ranges_.name(*plan_);
     for (const plan::Segment& segment : plan_->segments) {
@@ -294,7 +321,6 @@ class CudaBackend final : public Backend {
       if (!bound.ok()) return bound.error();
       launches_.push_back(std::move(bound.value()));
     }
-    if (Status s = bindings_->allocate_attention_workspace(); !s.ok()) return s;
     bindings_->gemms->save_choices();
     // Every op runs once on whatever the arena holds, so that no kernel is loaded while a stream captures and
     // an op that the device refuses is known by name now. `initialize` gives all buffers their contents
@@ -306,7 +332,11 @@ class CudaBackend final : public Backend {
   }
 
   Status launch(OpId op) {
-    if (Status s = launches_[op](stream_); !s.ok()) return s;
+    if (std::exchange(fails_next_, false)) {
+      launch_refused_kernel(stream_);
+    } else if (Status s = launches_[op](stream_); !s.ok()) {
+      return s;
+    }
     const cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) return {};
     return device_failure("kernel launch", error, &plan_->ops[op]);
@@ -360,6 +390,7 @@ class CudaBackend final : public Backend {
   std::map<std::uint32_t, std::uint64_t> graph_bytes_;
   std::uint64_t* digests_ = nullptr;
   std::size_t digest_count_ = 0;
+  bool fails_next_ = false;
   std::size_t baseline_free_ = 0;  ///< bytes, when `prepare` began
   mutable std::uint64_t peak_ = 0;
 };

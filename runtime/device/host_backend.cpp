@@ -156,6 +156,12 @@ class HostBackend final : public Backend {
   }
 
   Status run(OpId op) override {
+    if (std::exchange(fails_next_, false)) {
+      return run_problem(
+          "RN022",
+          fmt::format("op {} `{}` failed, as the drill wants", op, plan::op_kind_name(plan_->ops[op].kind)),
+          {}, "start again from the last checkpoint");
+    }
     const RecordedCall entry{host_op(plan_->ops[op].kind), &calls_[op], 0};
     if (recording_ != nullptr) {
       recording_->push_back(entry);
@@ -176,6 +182,15 @@ class HostBackend final : public Backend {
     recording_->shrink_to_fit();
     info.nodes = recording_->size();
     info.edges = info.nodes > 0 ? info.nodes - 1 : 0;
+    std::size_t issue = 0;
+    for (std::uint32_t i = 0; i < info.nodes; ++i) {
+      // A digest belongs to the op before it.
+      const bool is_op = (*recording_)[i].function != nullptr;
+      if (is_op && i > 0) ++issue;
+      info.listing.nodes.push_back(
+          {"call", is_op ? plan::op_kind_name((*recording_)[i].call->op->kind) : "digest", issue});
+      if (i > 0) info.listing.edges.emplace_back(i - 1, i);
+    }
     info.bytes = recording_->capacity() * sizeof(RecordedCall);
     info.capture_seconds = std::chrono::duration<double>(Clock::now() - began_).count();
     recording_ = nullptr;
@@ -208,6 +223,8 @@ class HostBackend final : public Backend {
     std::copy_n(digests_.begin(), slots.size(), slots.begin());
     return {};
   }
+
+  void fail_next_op() override { fails_next_ = true; }
 
   Status synchronize() override { return {}; }
   Status start_timer() override {
@@ -317,6 +334,7 @@ class HostBackend final : public Backend {
   std::map<std::uint32_t, std::vector<RecordedCall>> recordings_;
   std::vector<RecordedCall>* recording_ = nullptr;
   std::vector<std::uint64_t> digests_;
+  bool fails_next_ = false;
   Clock::time_point began_, timer_;
   mutable std::uint64_t peak_ = 0;
 };

@@ -47,7 +47,10 @@ Status Executor::run_eager() {
 Status Executor::capture(const Segment& segment) {
   const auto began = std::chrono::steady_clock::now();
   if (Status started = backend_.begin_record(segment.id); !started.ok()) return started;
-  if (Status issued = issue(segment_orders_[segment.id]); !issued.ok()) return issued;
+  for (const OpIssue& each : segment_orders_[segment.id]) {
+    if (failing_op_ == each.op) backend_.fail_next_op();
+    if (Status issued = backend_.run(each.op); !issued.ok()) return issued;
+  }
   const Outcome<RecordingInfo> info = backend_.end_record();
   if (!info.ok()) return info.error();
   captured_.push_back({segment.id, info.value()});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Executor {
   const std::vector<CapturedSegment>& captures() const { return captured_; }
   /// Wall seconds that capturing took, so that the capture step is not timed as a step.
   double capture_seconds() const { return capture_seconds_; }
+
+  /// Drill: the device refuses this op while its segment is captured.
+  void fail_at_capture(plan::OpId op) { failing_op_ = op; }
 
   /// Issues every op of one step, one by one.
   Status run_eager();
@@ -64,6 +68,7 @@ class Executor {
   std::vector<CapturedSegment> captured_;
   bool has_graphs_ = false;
   double capture_seconds_ = 0;
+  std::optional<plan::OpId> failing_op_;
 };
 
 }  // namespace capstan::runtime

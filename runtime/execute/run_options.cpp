@@ -21,11 +21,13 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
   --compare eager           time captured against eager steps on the same inputs, and say what capture brings
   --rounds N                pairs of steps that --compare times (default 10)
   --verify-replay N         every N steps compare replay with eager execution, op by op, bit by bit
+  --export-graphs           write what was captured as graphs/segment-N.dot and .json of the run directory
   --threads N               threads of the host backend (default: all)
   --device N                CUDA device (default 0)
   --teardown-seconds N      how long releasing the device may take before the process ends itself (default 10)
   --inject nan:STEP         drill: make a parameter NaN before a step
   --inject flip:BUFFER      drill: change one bit of a buffer on the replayed side of --verify-replay
+  --inject fault:OP         drill: the device refuses op number OP while its segment is captured
   --quiet                   no progress line
   --version, --help
 
@@ -51,14 +53,20 @@ std::string read_drill(const std::string& text, Drill& drill) {
   if (text.rfind("nan:", 0) == 0) {
     std::int64_t step = 0;
     const std::string wrong = read_count(text.substr(4), 0, INT64_MAX, step);
-    drill = {Drill::Kind::nan, static_cast<std::uint64_t>(step), {}};
+    drill = {Drill::Kind::nan, static_cast<std::uint64_t>(step), 0, {}};
     return wrong.empty() ? wrong : "`nan:` and " + wrong;
   }
   if (text.rfind("flip:", 0) == 0 && text.size() > 5) {
-    drill = {Drill::Kind::flip, 0, text.substr(5)};
+    drill = {Drill::Kind::flip, 0, 0, text.substr(5)};
     return {};
   }
-  return "`nan:STEP` or `flip:BUFFER`";
+  if (text.rfind("fault:", 0) == 0) {
+    std::int64_t op = 0;
+    const std::string wrong = read_count(text.substr(6), 0, INT64_MAX, op);
+    drill = {Drill::Kind::fault, 0, static_cast<std::uint64_t>(op), {}};
+    return wrong.empty() ? wrong : "`fault:` and " + wrong;
+  }
+  return "`nan:STEP`, `flip:BUFFER` or `fault:OP`";
 }
 
 const std::vector<Option>& options() {
@@ -83,6 +91,7 @@ const std::vector<Option>& options() {
          return known ? std::string() : std::string("`auto`, `host` or `cuda`");
        }},
       {"--output", true, path(&RunOptions::output)},
+      {"--export-graphs", false, flag(&RunOptions::export_graphs)},
       {"--overwrite", false, flag(&RunOptions::overwrite)},
       {"--resume", true, path(&RunOptions::resume)},
       {"--steps", true,
@@ -170,6 +179,9 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
   if (rounds_given && !result.compare_eager) return refuse("`--rounds` belongs to `--compare eager`");
   if (result.drill.kind == Drill::Kind::flip && result.verify_every == 0) {
     return refuse("`--inject flip:` belongs to `--verify-replay`");
+  }
+  if (result.eager && (result.export_graphs || result.drill.kind == Drill::Kind::fault)) {
+    return refuse("`--eager` captures nothing, so it cannot go with `--export-graphs` or `--inject fault:`");
   }
   if (result.drill.kind == Drill::Kind::nan && result.compare_eager)
     return refuse("`--inject nan:` belongs to a training run");

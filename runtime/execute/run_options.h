@@ -11,8 +11,9 @@ namespace capstan::runtime {
 
 /// A fault that the run is asked to make, to show that it is noticed.
 struct Drill {
-  enum class Kind { none, nan, flip } kind = Kind::none;
+  enum class Kind { none, nan, flip, fault } kind = Kind::none;
   std::uint64_t step = 0;  ///< nan: the step before which a parameter becomes NaN
+  std::uint64_t op = 0;    ///< fault: the op that the device refuses while its segment is captured
   std::string buffer;  ///< flip: the buffer in which the replayed side of a verification has one bit changed
 };
 
@@ -26,6 +27,7 @@ struct RunOptions {
   std::int64_t rounds = 10;           ///< pairs of steps that --compare times
   std::int64_t verify_every = 0;      ///< steps; 0: never
   std::optional<std::int64_t> steps;  ///< instead of the plan's train_steps
+  bool export_graphs = false;
   bool overwrite = false;
   bool quiet = false;
   std::int64_t threads = 0;  ///< host backend; 0: all

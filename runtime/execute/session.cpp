@@ -161,7 +161,7 @@ class Session {
     const bool captures = std::any_of(plan.segments.begin(), plan.segments.end(), [](const plan::Segment& s) {
       return s.mode == plan::SegmentMode::graph;
     });
-    if ((options_.compare_eager || options_.verify_every > 0) && !captures) {
+    if ((options_.compare_eager || options_.verify_every > 0 || options_.export_graphs) && !captures) {
       return run_problem("RN035", "the plan captures nothing, so there is no replay to look at", {},
                          "set `model.cuda_graph_impl` and compile again");
     }
@@ -170,14 +170,47 @@ class Session {
                          fmt::format("`--inject` names the buffer `{}`, which the plan does not have",
                                      options_.drill.buffer));
     }
+    const auto holds_the_op = [&](const plan::Segment& segment) {
+      return segment.mode == plan::SegmentMode::graph && segment.first_op <= options_.drill.op &&
+             options_.drill.op < segment.end_op;
+    };
+    if (options_.drill.kind == Drill::Kind::fault &&
+        std::none_of(plan.segments.begin(), plan.segments.end(), holds_the_op)) {
+      return run_problem("RN036",
+                         fmt::format("`--inject` names op {}, which no captured segment of the plan holds",
+                                     options_.drill.op));
+    }
     return {};
   }
 
   Status work() {
     Executor executor(loaded_->plan, *backend_);
+    if (options_.drill.kind == Drill::Kind::fault)
+      executor.fail_at_capture(static_cast<plan::OpId>(options_.drill.op));
     const Sampler sampler(loaded_->plan, *data_);
     Run run{*loaded_, options_, *backend_, executor, sampler, directory_, report_};
-    return options_.compare_eager ? compare_with_eager(run) : train(run);
+    if (Status worked = options_.compare_eager ? compare_with_eager(run) : train(run); !worked.ok())
+      return worked;
+    return options_.export_graphs ? export_graphs() : Status();
+  }
+
+  Status export_graphs() const {
+    const plan::Plan& plan = loaded_->plan;
+    std::error_code error;
+    std::filesystem::create_directories(directory_ + "/graphs", error);
+    for (const CapturedSegment& captured : report_.captures) {
+      const plan::Segment& segment = plan.segments[captured.segment];
+      std::vector<plan::OpId> order;
+      for (const OpIssue& each : segment_order(plan, segment)) order.push_back(each.op);
+      const std::string stem = fmt::format("{}/graphs/segment-{}", directory_, segment.id);
+      const GraphListing& listing = captured.info.listing;
+      if (Status dot = write_file(stem + ".dot", to_dot(plan, segment, order, listing), "RN050"); !dot.ok())
+        return dot;
+      if (Status text = write_file(stem + ".json", to_json(plan, segment, order, listing), "RN050");
+          !text.ok())
+        return text;
+    }
+    return {};
   }
 
   int exit_code() const {

@@ -1,37 +1,10 @@
-#include <map>
+#include <utility>
 
 #include "runtime/device/cuda_error.h"
 #include "runtime/graph/cuda_graph.h"
 
 namespace capstan::runtime::cuda {
 namespace {
-
-const char* node_kind(cudaGraphNodeType type) {
-  switch (type) {
-    case cudaGraphNodeTypeKernel:
-      return "kernel";
-    case cudaGraphNodeTypeMemcpy:
-      return "memcpy";
-    case cudaGraphNodeTypeMemset:
-      return "memset";
-    case cudaGraphNodeTypeHost:
-      return "host";
-    case cudaGraphNodeTypeGraph:
-      return "graph";
-    case cudaGraphNodeTypeEmpty:
-      return "empty";
-    case cudaGraphNodeTypeWaitEvent:
-      return "wait_event";
-    case cudaGraphNodeTypeEventRecord:
-      return "event_record";
-    case cudaGraphNodeTypeMemAlloc:
-      return "mem_alloc";
-    case cudaGraphNodeTypeMemFree:
-      return "mem_free";
-    default:
-      return "other";
-  }
-}
 
 Diagnostic capture_failure(const std::string& what, const plan::Op* op) {
   Arguments arguments = op_arguments(op);
@@ -51,7 +24,18 @@ std::string error_text(cudaError_t error) {
 
 GraphExecutable::~GraphExecutable() {
   if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-  if (graph_ != nullptr) cudaGraphDestroy(graph_);
+}
+
+Status GraphExecutable::upload(cudaStream_t stream) const {
+  if (Status s = check(cudaGraphUpload(executable_, stream), "cudaGraphUpload"); !s.ok()) return s;
+  return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+bool GraphExecutable::update(cudaGraph_t graph) {
+  cudaGraphExecUpdateResultInfo result = {};
+  if (cudaGraphExecUpdate(executable_, graph, &result) == cudaSuccess) return true;
+  cudaGetLastError();  // "it is another graph" is an answer, not a failure
+  return false;
 }
 
 Status GraphExecutable::launch(cudaStream_t stream) const {
@@ -77,84 +61,86 @@ GraphCapture::~GraphCapture() {
   cudaGetLastError();  // an abandoned capture leaves its error behind
 }
 
-Status GraphCapture::note_op(const plan::Op& op) {
+Outcome<std::size_t> GraphCapture::count_nodes(const plan::Op* op) const {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
   const cudaError_t error =
       cudaStreamGetCaptureInfo(stream_, &status, nullptr, &graph, nullptr, nullptr, nullptr);
-  if (error != cudaSuccess) return capture_failure("cudaStreamGetCaptureInfo: " + error_text(error), &op);
+  if (error != cudaSuccess) return capture_failure("cudaStreamGetCaptureInfo: " + error_text(error), op);
   if (status != cudaStreamCaptureStatusActive) {
-    return capture_failure("the op does what a capturing stream must not do", &op);
+    return capture_failure("the op does what a capturing stream must not do", op);
   }
   std::size_t nodes = 0;
   if (const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes); counted != cudaSuccess) {
-    return capture_failure("cudaGraphGetNodes: " + error_text(counted), &op);
+    return capture_failure("cudaGraphGetNodes: " + error_text(counted), op);
   }
-  if (nodes == nodes_) return capture_failure("the op left no node in the graph", &op);
-  nodes_ = nodes;
+  return nodes;
+}
+
+Status GraphCapture::note_op(const plan::Op& op) {
+  const Outcome<std::size_t> nodes = count_nodes(&op);
+  if (!nodes.ok()) return nodes.error();
+  if (nodes.value() == (nodes_after_.empty() ? 0 : nodes_after_.back()))
+    return capture_failure("the op left no node in the graph", &op);
+  nodes_after_.push_back(nodes.value());
   last_op_ = &op;
   return {};
 }
 
-Outcome<std::unique_ptr<GraphExecutable>> GraphCapture::finish(RecordingInfo& info) {
-  cudaGraph_t graph = nullptr;
+Status GraphCapture::note_more() {
+  const Outcome<std::size_t> nodes = count_nodes(last_op_);
+  if (!nodes.ok()) return nodes.error();
+  if (!nodes_after_.empty()) nodes_after_.back() = nodes.value();
+  return {};
+}
+
+Outcome<std::unique_ptr<GraphExecutable>> GraphCapture::finish(std::unique_ptr<GraphExecutable> earlier,
+                                                               RecordingInfo& info) {
+  cudaGraph_t raw = nullptr;
   open_ = false;
-  if (const cudaError_t error = cudaStreamEndCapture(stream_, &graph); error != cudaSuccess) {
+  const cudaError_t ended = cudaStreamEndCapture(stream_, &raw);
+  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, void (*)(cudaGraph_t)> graph(
+      raw, [](cudaGraph_t g) { cudaGraphDestroy(g); });
+  if (ended != cudaSuccess) {
     cudaGetLastError();
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    return capture_failure("cudaStreamEndCapture: " + error_text(error), last_op_);
+    return capture_failure("cudaStreamEndCapture: " + error_text(ended), last_op_);
   }
-  const Clock::time_point captured = Clock::now();
-  info.capture_seconds = std::chrono::duration<double>(captured - began_).count();
-  auto executable = std::make_unique<GraphExecutable>(graph, nullptr);  // owns the graph from here on
-  std::size_t nodes = 0;
-  std::size_t edges = 0;
-  cudaError_t error = cudaGraphGetNodes(graph, nullptr, &nodes);
-  if (error == cudaSuccess) error = cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges);
-  if (error != cudaSuccess)
-    return capture_failure("the graph cannot be inspected: " + error_text(error), last_op_);
-  info.nodes = nodes;
-  info.edges = edges;
-  auto kinds = count_nodes(graph);
-  if (!kinds.ok()) return kinds.error();
-  info.node_kinds = std::move(kinds.value());
+  info.capture_seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+  Outcome<GraphListing> listing = list_graph(graph.get(), nodes_after_);
+  if (!listing.ok()) return listing.error();
+  info.listing = std::move(listing.value());
+  info.nodes = info.listing.nodes.size();
+  info.edges = info.listing.edges.size();
+  if (const std::string problem = find_listing_problem(info.listing, nodes_after_.size()); !problem.empty()) {
+    return capture_failure("the graph is not what was issued: " + problem, last_op_);
+  }
 
   std::size_t free_before = 0;
   std::size_t free_after = 0;
   std::size_t total = 0;
   cudaMemGetInfo(&free_before, &total);
   const Clock::time_point begin = Clock::now();
-  cudaGraphExec_t instance = nullptr;
-  error = cudaGraphInstantiate(&instance, graph, 0);
-  if (error != cudaSuccess) return capture_failure("cudaGraphInstantiate: " + error_text(error), last_op_);
-  executable = nullptr;  // the instance does not need its template
-  auto launchable = std::make_unique<GraphExecutable>(nullptr, instance);
-  error = cudaGraphUpload(instance, stream_);
-  if (error == cudaSuccess) error = cudaStreamSynchronize(stream_);
-  if (error != cudaSuccess) return capture_failure("cudaGraphUpload: " + error_text(error), last_op_);
+  info.updated = earlier != nullptr && earlier->update(graph.get());
+  std::unique_ptr<GraphExecutable> launchable = info.updated ? std::move(earlier) : nullptr;
+  if (!info.updated) {
+    cudaGraphExec_t instance = nullptr;
+    // A graph that the device could launch lies on it whole. Launched by the host it costs a few
+    // microseconds; otherwise each kernel of the libraries costs about one, as its parameters are sent with
+    // every launch.
+    cudaError_t error = cudaGraphInstantiate(&instance, graph.get(), cudaGraphInstantiateFlagDeviceLaunch);
+    if (error != cudaSuccess) {
+      cudaGetLastError();  // some nodes cannot be part of such a graph
+      error = cudaGraphInstantiate(&instance, graph.get(), 0);
+    }
+    if (error != cudaSuccess) return capture_failure("cudaGraphInstantiate: " + error_text(error), last_op_);
+    launchable = std::make_unique<GraphExecutable>(instance);
+  }
+  if (Status uploaded = launchable->upload(stream_); !uploaded.ok())
+    return capture_failure("cudaGraphUpload: " + uploaded.error().message, last_op_);
   info.instantiate_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   cudaMemGetInfo(&free_after, &total);
   info.bytes = free_before > free_after ? free_before - free_after : 0;
   return launchable;
-}
-
-Outcome<std::vector<std::pair<std::string, std::uint64_t>>> count_nodes(cudaGraph_t graph) {
-  std::size_t count = 0;
-  if (Status s = check(cudaGraphGetNodes(graph, nullptr, &count), "cudaGraphGetNodes"); !s.ok())
-    return s.error();
-  std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0) {
-    if (Status s = check(cudaGraphGetNodes(graph, nodes.data(), &count), "cudaGraphGetNodes"); !s.ok())
-      return s.error();
-  }
-  std::map<std::string, std::uint64_t> kinds;
-  for (cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-    if (Status s = check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType"); !s.ok())
-      return s.error();
-    ++kinds[node_kind(type)];
-  }
-  return std::vector<std::pair<std::string, std::uint64_t>>(kinds.begin(), kinds.end());
 }
 
 }  // namespace capstan::runtime::cuda

@@ -18,18 +18,22 @@
 
 namespace capstan::runtime::cuda {
 
-/// Owns the executable graph and its template.
+/// Owns an executable graph.
 class GraphExecutable {
  public:
-  GraphExecutable(cudaGraph_t graph, cudaGraphExec_t executable) : graph_(graph), executable_(executable) {}
+  explicit GraphExecutable(cudaGraphExec_t executable) : executable_(executable) {}
   ~GraphExecutable();
   GraphExecutable(const GraphExecutable&) = delete;
   GraphExecutable& operator=(const GraphExecutable&) = delete;
 
   Status launch(cudaStream_t stream) const;
+  /// Brings it onto the device, and waits.
+  Status upload(cudaStream_t stream) const;
+  /// Takes over the parameters of a graph with the same nodes and edges; false when it is another graph, and
+  /// this one is then as before.
+  bool update(cudaGraph_t graph);
 
  private:
-  cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;
 };
 
@@ -43,21 +47,28 @@ class GraphCapture {
 
   /// To be called after each op was issued: checks that the capture goes on and holds more nodes than before.
   Status note_op(const plan::Op& op);
-  /// Ends the capture, counts nodes and edges, instantiates and uploads. `info` is filled.
-  Outcome<std::unique_ptr<GraphExecutable>> finish(RecordingInfo& info);
+  /// To be called after other work was issued that belongs to the last op.
+  Status note_more();
+  /// Ends the capture, lists nodes and edges and compares them with the ops, then updates `earlier` (which
+  /// may be null) or instantiates, and uploads. `info` is filled.
+  Outcome<std::unique_ptr<GraphExecutable>> finish(std::unique_ptr<GraphExecutable> earlier,
+                                                   RecordingInfo& info);
 
  private:
   explicit GraphCapture(cudaStream_t stream) : stream_(stream) {}
 
+  Outcome<std::size_t> count_nodes(const plan::Op* op) const;
+
   using Clock = std::chrono::steady_clock;
   cudaStream_t stream_ = nullptr;
   bool open_ = true;
-  std::size_t nodes_ = 0;
+  std::vector<std::size_t> nodes_after_;  ///< nodes of the graph after each op
   const plan::Op* last_op_ = nullptr;
   Clock::time_point began_;
 };
 
-/// Counts of a graph's nodes by kind ("kernel", "memset", ...), sorted by name.
-Outcome<std::vector<std::pair<std::string, std::uint64_t>>> count_nodes(cudaGraph_t graph);
+/// Nodes in an order that follows the edges, kernels with their names. `nodes_after` says how many nodes
+/// there were after each op.
+Outcome<GraphListing> list_graph(cudaGraph_t graph, const std::vector<std::size_t>& nodes_after);
 
 }  // namespace capstan::runtime::cuda

@@ -142,6 +142,10 @@ class Checker {
     is_float(output(i), fmt::format("output {}", i));
     has_at_least(output(i), fmt::format("output {}", i), elements);
   }
+  /// Output i, where there is one more than the op itself needs: bytes for a library of the device.
+  void library_workspace(std::size_t i) {
+    if (i < outputs()) is_type(output(i), fmt::format("output {}", i), DType::u8);
+  }
   void has_at_least(const Buffer& buffer, const std::string& where, std::int64_t elements) {
     if (buffer.elements() < elements) {
       fail(fmt::format("{} `{}` has {} elements, needs at least {}", where, buffer.name, buffer.elements(),
@@ -261,8 +265,9 @@ void check_gemm(Checker& c) {
   const bool accumulate = c.boolean("accumulate");
   const bool bias = c.text("epilogue", {"none", "bias"}) == "bias";
   const std::size_t wanted = 2u + bias + accumulate;
-  c.counts(wanted, wanted, 1, 1);
+  c.counts(wanted, wanted, 1, 2);
   if (!c.ok()) return;
+  c.library_workspace(1);
   c.float_in(0, product({m, k}));
   c.float_in(1, product({k, n}));
   if (bias) c.float_in(2, n);
@@ -277,8 +282,9 @@ void check_fused_gemm(Checker& c, OpKind kind) {
   const bool adds = kind == OpKind::gemm_add, forward = kind == OpKind::gemm_gelu;
   const bool bias = forward || (adds && c.text("epilogue", {"none", "bias"}) == "bias");
   const std::size_t inputs = 2u + bias + !forward, outputs = forward ? 2 : 1;
-  c.counts(inputs, inputs, outputs, outputs);
+  c.counts(inputs, inputs, outputs, outputs + 1);
   if (!c.ok()) return;
+  c.library_workspace(outputs);
   c.float_in(0, product({m, k}));
   c.float_in(1, product({k, n}));
   if (bias) c.float_in(2, n);
@@ -308,7 +314,7 @@ void check_attention(Checker& c, bool backward) {
   c.boolean("causal");
   c.dropout_attributes();
   if (backward) {
-    c.counts(5, 5, 2, 3);
+    c.counts(5, 5, 2, 4);
   } else {
     c.counts(2, 2, 2, 2);
   }
@@ -325,7 +331,8 @@ void check_attention(Checker& c, bool backward) {
     c.counter_in(4);
     c.float_out(0, qkv);
     c.float_out(1, per_row);
-    if (c.outputs() == 3) c.scratch_out(2, qkv);
+    if (c.outputs() >= 3) c.scratch_out(2, qkv);
+    c.library_workspace(3);
   } else {
     c.float_in(0, qkv);
     c.counter_in(1);

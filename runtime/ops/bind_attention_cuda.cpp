@@ -9,6 +9,8 @@ namespace {
 using plan::Op;
 using plan::OpKind;
 
+/// Output of attention_backward that is for the library.
+constexpr std::size_t kLibraryWorkspace = 3;
 /// Largest head that any attention kernel here takes.
 constexpr std::int64_t kMostHeadDim = 256;
 
@@ -59,9 +61,8 @@ Outcome<Launch> bind_forward(Bindings& b, const Op& op) {
   if (!resolved.ok()) return resolved.error();
   const Attention attention = resolved.value();
   if (CudnnAttention* fused = cudnn_attention(b, attention, false); fused != nullptr) {
-    const Bindings* bindings = &b;
-    return Launch([fused, attention, bindings](cudaStream_t stream) {
-      return fused->forward(stream, attention, bindings->attention_workspace);
+    return Launch([fused, attention, workspace = b.attention_workspace.data](cudaStream_t stream) {
+      return fused->forward(stream, attention, workspace);
     });
   }
   const bool tensor_core = attention_tensor_core_supports(attention);
@@ -92,9 +93,10 @@ Outcome<Launch> bind_backward(Bindings& b, const Op& op) {
         has_sums ? static_cast<std::size_t>(b.plan->buffers[op.outputs[2]].bytes() / sizeof(float)) : 0;
     if (fused->sum_floats() <= room) {
       float* sums = has_sums ? pointer_of<float>(b, op.outputs[2]) : nullptr;
-      const Bindings* bindings = &b;
-      return Launch([fused, backward, sums, bindings](cudaStream_t stream) {
-        return fused->backward(stream, backward, sums, bindings->attention_workspace);
+      Bindings::Region workspace = b.workspace_of(op, kLibraryWorkspace, b.attention_workspace);
+      if (workspace.bytes < fused->workspace_bytes()) workspace = b.attention_workspace;
+      return Launch([fused, backward, sums, workspace](cudaStream_t stream) {
+        return fused->backward(stream, backward, sums, workspace.data);
       });
     }
   }
@@ -107,6 +109,18 @@ Outcome<Launch> bind_backward(Bindings& b, const Op& op) {
 }
 
 }  // namespace
+
+Outcome<std::size_t> extra_attention_bytes(Bindings& b, const Op& op) {
+  const bool backward = op.kind == OpKind::attention_backward;
+  Outcome<Attention> shape =
+      backward ? forward_of(b, op, op.inputs[1], op.inputs[2], op.inputs[3], op.inputs[4])
+               : forward_of(b, op, op.inputs[0], op.outputs[0], op.outputs[1], op.inputs[1]);
+  if (!shape.ok()) return shape.error();
+  const CudnnAttention* fused = cudnn_attention(b, shape.value(), backward);
+  if (fused == nullptr) return std::size_t{0};
+  const std::size_t given = backward ? b.workspace_of(op, kLibraryWorkspace, {}).bytes : 0;
+  return fused->workspace_bytes() > given ? fused->workspace_bytes() : std::size_t{0};
+}
 
 Outcome<Launch> bind_attention(Bindings& b, const Op& op) {
   return op.kind == OpKind::attention ? bind_forward(b, op) : bind_backward(b, op);

@@ -328,7 +328,9 @@ Outcome<Launch> bind_bookkeeping(Bindings& b, const Op& op) {
 
 Bindings::~Bindings() {
   for (void* table : tables) cudaFree(table);
-  if (attention_workspace != nullptr) cudaFree(attention_workspace);
+  for (const Region& region : {product_workspace, attention_workspace}) {
+    if (region.data != nullptr) cudaFree(region.data);
+  }
 }
 
 Outcome<void*> Bindings::add_table(const void* host, std::size_t bytes) {
@@ -344,13 +346,41 @@ Outcome<void*> Bindings::add_table(const void* host, std::size_t bytes) {
   return table;
 }
 
-Status Bindings::allocate_attention_workspace() {
-  for (const auto& [key, attention] : attentions) {
-    if (attention == nullptr) continue;
-    attention_workspace_bytes = std::max(attention_workspace_bytes, attention->workspace_bytes());
+Bindings::Region Bindings::workspace_of(const Op& op, std::size_t index, const Region& otherwise) const {
+  if (index >= op.outputs.size()) return otherwise;
+  return {at(op.outputs[index]), static_cast<std::size_t>(plan->buffers[op.outputs[index]].bytes())};
+}
+
+Status Bindings::find_extra_workspaces() {
+  for (const Op& op : plan->ops) {
+    switch (op.kind) {
+      case OpKind::gemm:
+      case OpKind::gemm_add:
+      case OpKind::gemm_gelu:
+      case OpKind::gemm_gelu_backward:
+        if (op.outputs.size() == (op.kind == OpKind::gemm_gelu ? 2U : 1U))
+          product_workspace.bytes = GemmLibrary::kWorkspaceBytes;
+        break;
+      case OpKind::attention:
+      case OpKind::attention_backward: {
+        const Outcome<std::size_t> extra = extra_attention_bytes(*this, op);
+        if (!extra.ok()) return extra.error();
+        attention_workspace.bytes = std::max(attention_workspace.bytes, extra.value());
+        break;
+      }
+      default:
+        break;
+    }
   }
-  if (attention_workspace_bytes == 0) return {};
-  return check(cudaMalloc(&attention_workspace, attention_workspace_bytes), "cudaMalloc");
+  return {};
+}
+
+Status Bindings::allocate_extra_workspaces() {
+  for (Region* region : {&product_workspace, &attention_workspace}) {
+    if (region->bytes == 0) continue;
+    if (Status s = check(cudaMalloc(&region->data, region->bytes), "cudaMalloc"); !s.ok()) return s;
+  }
+  return {};
 }
 
 Outcome<Floats> floats_of(const Bindings& bindings, const Op& op, BufferId id) {

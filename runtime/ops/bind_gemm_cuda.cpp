@@ -48,6 +48,11 @@ Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
   if (problem.epilogue == Epilogue::gelu_aux_bias) operands.aux = b.at(op.outputs[1]);
   if (problem.epilogue == Epilogue::dgelu) operands.aux = b.at(op.inputs.back());
 
+  const std::size_t results = problem.epilogue == Epilogue::gelu_aux_bias ? 2 : 1;
+  const Bindings::Region workspace = b.workspace_of(op, results, b.product_workspace);
+  operands.workspace = workspace.data;
+  operands.workspace_bytes = workspace.bytes;
+
   // Candidates are timed on numbers like those of training; zeros would flatter.
   if (b.gemms->tunes()) {
     const std::int64_t a_count = problem.m * problem.k;

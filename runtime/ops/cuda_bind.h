@@ -28,24 +28,36 @@ struct Bindings {
   Bindings(const Bindings&) = delete;
   Bindings& operator=(const Bindings&) = delete;
 
+  struct Region {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+
   const plan::Plan* plan = nullptr;
-  std::byte* arena = nullptr;
+  std::byte* arena = nullptr;     ///< null until it is allocated; ops are bound afterwards
   cudaStream_t stream = nullptr;  ///< for measurements while binding
   std::unique_ptr<GemmLibrary> gemms;
   std::shared_ptr<CudnnLibrary> cudnn;  ///< null: own attention kernels
   std::map<std::string, std::unique_ptr<CudnnAttention>>
       attentions;  ///< by shape and direction; null: not for cuDNN
-  /// One for all attention ops; made by allocate_attention_workspace after every op is bound.
-  void* attention_workspace = nullptr;
-  std::size_t attention_workspace_bytes = 0;
+  /// For ops whose library needs more than the plan gives them (plans that were not made for CUDA give
+  /// nothing). Sizes by find_extra_workspaces, memory by allocate_extra_workspaces.
+  Region product_workspace, attention_workspace;
   std::map<std::string, void*> rope_angles;  ///< by shape; in `tables`
   std::vector<void*> tables;                 ///< device memory that binding allocated
   std::size_t table_bytes = 0;
 
-  std::byte* at(plan::BufferId id) const { return arena + plan->buffers[id].offset; }
+  std::byte* at(plan::BufferId id) const {
+    return arena == nullptr ? nullptr : arena + plan->buffers[id].offset;
+  }
+  /// Output `index` of the op when it has one more than it needs itself, else `otherwise`.
+  Region workspace_of(const plan::Op& op, std::size_t index, const Region& otherwise) const;
   /// Device memory that lives as long as the bindings; `host` (may be null) is copied into it.
   Outcome<void*> add_table(const void* host, std::size_t bytes);
-  Status allocate_attention_workspace();
+  /// Asks the libraries about every op; needs no arena. Afterwards the regions above have their sizes.
+  Status find_extra_workspaces();
+  std::size_t extra_bytes() const { return product_workspace.bytes + attention_workspace.bytes; }
+  Status allocate_extra_workspaces();
 };
 
 /// RN024 when the backend has no implementation for the operands. Counts and sizes were checked by
@@ -55,6 +67,8 @@ Outcome<Launch> bind_op(Bindings& bindings, const plan::Op& op);
 // Parts of bind_op, by file.
 Outcome<Launch> bind_gemm(Bindings& bindings, const plan::Op& op);
 Outcome<Launch> bind_attention(Bindings& bindings, const plan::Op& op);
+/// Bytes that the op's library needs beyond what the plan gives the op.
+Outcome<std::size_t> extra_attention_bytes(Bindings& bindings, const plan::Op& op);
 Outcome<Launch> bind_optimizer(Bindings& bindings,
                                const plan::Op& op);  ///< adamw, grad_norm, zero, learning_rate
 

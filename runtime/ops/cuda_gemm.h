@@ -8,8 +8,6 @@
 // same bits.
 #pragma once
 
-#include <cublasLt.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "runtime/device/outcome.h"
+#include "runtime/ops/cuda_cublaslt.h"
 #include "runtime/ops/cuda_launch.h"
 
 namespace capstan::runtime::cuda {
@@ -40,12 +39,14 @@ struct GemmOperands {
   void* d = nullptr;
   const void* bias = nullptr;
   void* aux = nullptr;  ///< pre-activation: written by gelu_aux_bias, read by dgelu
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
 };
 
-/// Owns one workspace; products that may run at the same time need a library of their own.
+/// Products that may run at the same time need workspaces of their own.
 class GemmLibrary {
  public:
-  /// Fixed workspace in bytes of one library.
+  /// For a product whose op has no workspace in the plan.
   static constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 
   ~GemmLibrary();
@@ -63,6 +64,7 @@ class GemmLibrary {
   /// Issues prepared product `entry`.
   Status run(cudaStream_t stream, int entry, const GemmOperands& operands) const;
 
+  std::size_t version() const { return functions_->get_version(); }
   /// Writes new choices to the file (atomically); failure is silent, the choices then hold for this process.
   void save_choices();
   bool tunes() const { return tunes_; }
@@ -73,8 +75,8 @@ class GemmLibrary {
   struct Entry;
   Status select(cudaStream_t stream, Entry& entry, const GemmOperands& sample);
 
+  const CublasLt* functions_ = nullptr;
   cublasLtHandle_t handle_ = nullptr;
-  void* workspace_ = nullptr;
   std::string file_;    ///< empty: no file
   std::string prefix_;  ///< device and library version
   bool tunes_ = false;

@@ -30,6 +30,8 @@ struct Dropout {
 // step.cu: bookkeeping
 /// cudaErrorNoKernelImageForDevice and the like when the build has no code for the current device.
 cudaError_t probe_kernels();
+/// A launch with more threads than any device takes, for drills.
+void launch_refused_kernel(cudaStream_t stream);
 void launch_load_micro_batch(cudaStream_t stream, const std::int32_t* batch, const std::int64_t* index,
                              std::int64_t micro_batches, std::int32_t* tokens, std::int32_t* targets,
                              std::int64_t sequences, std::int64_t seq_length);

@@ -24,9 +24,9 @@ cudaDataType_t type_of(Storage storage) {
   return storage == Storage::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-Status check_library(cublasStatus_t status, const char* call) {
+Status check_library(const CublasLt& library, cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
-  return device_failure(call, cublasLtGetStatusName(status));
+  return device_failure(call, library.status_name(status));
 }
 
 std::string choice_file() {
@@ -57,26 +57,27 @@ std::string GemmProblem::key() const {
 }
 
 struct GemmLibrary::Entry {
+  const CublasLt& library;
   GemmProblem problem;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr,
                          d = nullptr;  // as the column-major library sees them: b first
   cublasLtMatmulAlgo_t algorithm = {};
 
-  Entry() = default;
+  Entry(const CublasLt& functions, const GemmProblem& wanted) : library(functions), problem(wanted) {}
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   ~Entry() {
-    if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
+    if (operation != nullptr) library.desc_destroy(operation);
     for (cublasLtMatrixLayout_t layout : {a, b, d}) {
-      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+      if (layout != nullptr) library.layout_destroy(layout);
     }
   }
 
   Status describe() {
     const GemmProblem& p = problem;
     // Scale and arithmetic are f32 in every case.
-    if (Status s = check_library(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    if (Status s = check_library(library, library.desc_create(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                                  "cublasLtMatmulDescCreate");
         !s.ok()) {
       return s;
@@ -103,12 +104,12 @@ struct GemmLibrary::Entry {
         if (Status s = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n); !s.ok()) return s;
       }
     }
-    const auto layout = [](cublasLtMatrixLayout_t* out, Storage storage, std::int64_t rows,
-                           std::int64_t columns) {
-      return check_library(
-          cublasLtMatrixLayoutCreate(out, type_of(storage), static_cast<std::uint64_t>(columns),
-                                     static_cast<std::uint64_t>(rows), columns),
-          "cublasLtMatrixLayoutCreate");
+    const auto layout = [this](cublasLtMatrixLayout_t* out, Storage storage, std::int64_t rows,
+                               std::int64_t columns) {
+      return check_library(library,
+                           library.layout_create(out, type_of(storage), static_cast<std::uint64_t>(columns),
+                                                 static_cast<std::uint64_t>(rows), columns),
+                           "cublasLtMatrixLayoutCreate");
     };
     if (Status s = p.transpose_b ? layout(&b, p.input, p.n, p.k) : layout(&b, p.input, p.k, p.n); !s.ok())
       return s;
@@ -119,7 +120,7 @@ struct GemmLibrary::Entry {
 
   template <typename T>
   Status set(cublasLtMatmulDescAttributes_t attribute, const T& value) const {
-    return check_library(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)),
+    return check_library(library, library.desc_set(operation, attribute, &value, sizeof(value)),
                          "cublasLtMatmulDescSetAttribute");
   }
 
@@ -136,32 +137,34 @@ struct GemmLibrary::Entry {
     return {};
   }
 
-  cublasStatus_t call(cublasLtHandle_t handle, cudaStream_t stream, void* workspace,
-                      const GemmOperands& operands, const cublasLtMatmulAlgo_t& chosen) const {
+  cublasStatus_t call(cublasLtHandle_t handle, cudaStream_t stream, const GemmOperands& operands,
+                      const cublasLtMatmulAlgo_t& chosen) const {
     const float one = 1.0F;
     const float addend = problem.has_addend ? 1.0F : 0.0F;
     const void* c = problem.has_addend ? operands.c : operands.d;
-    return cublasLtMatmul(handle, operation, &one, operands.b, b, operands.a, a, &addend, c, d, operands.d, d,
-                          &chosen, workspace, kWorkspaceBytes, stream);
+    return library.matmul(handle, operation, &one, operands.b, b, operands.a, a, &addend, c, d, operands.d, d,
+                          &chosen, operands.workspace, operands.workspace_bytes, stream);
   }
 };
 
 GemmLibrary::~GemmLibrary() {
   entries_.clear();
-  if (workspace_ != nullptr) cudaFree(workspace_);
-  if (handle_ != nullptr) cublasLtDestroy(handle_);
+  if (handle_ != nullptr) functions_->destroy(handle_);
 }
 
 Outcome<std::unique_ptr<GemmLibrary>> GemmLibrary::open(const std::string& device_name, bool tunes,
                                                         bool deterministic) {
+  const Outcome<const CublasLt*> functions = CublasLt::open();
+  if (!functions.ok()) return functions.error();
   std::unique_ptr<GemmLibrary> library(new GemmLibrary);
-  if (Status s = check_library(cublasLtCreate(&library->handle_), "cublasLtCreate"); !s.ok())
-    return s.error();
-  if (Status s = check(cudaMalloc(&library->workspace_, kWorkspaceBytes), "cudaMalloc"); !s.ok())
+  library->functions_ = functions.value();
+  if (Status s = check_library(*library->functions_, library->functions_->create(&library->handle_),
+                               "cublasLtCreate");
+      !s.ok())
     return s.error();
   library->file_ = choice_file();
   library->tunes_ = tunes && !(deterministic && library->file_.empty());
-  library->prefix_ = device_name + "|" + std::to_string(cublasLtGetVersion()) + "|";
+  library->prefix_ = device_name + "|" + std::to_string(library->functions_->get_version()) + "|";
   if (!library->file_.empty()) {
     // Lines "key<TAB>eight hex words"; a line that does not parse is skipped, which costs a new measurement.
     std::ifstream in(library->file_);
@@ -197,10 +200,10 @@ void GemmLibrary::save_choices() {
 
 Outcome<int> GemmLibrary::prepare(cudaStream_t stream, const GemmProblem& problem,
                                   const GemmOperands& sample) {
-  const std::string key = problem.key();
+  // An algorithm fits the workspace that it was chosen for.
+  const std::string key = problem.key() + " " + std::to_string(sample.workspace_bytes);
   if (const auto known = entry_of_.find(key); known != entry_of_.end()) return known->second;
-  auto entry = std::make_unique<Entry>();
-  entry->problem = problem;
+  auto entry = std::make_unique<Entry>(*functions_, problem);
   if (Status s = entry->describe(); !s.ok()) return s.error();
   if (Status s = select(stream, *entry, sample); !s.ok()) return s.error();
   const int index = static_cast<int>(entries_.size());
@@ -216,29 +219,30 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
   if (const auto known = choices_.find(key); known != choices_.end()) {
     std::memcpy(&entry.algorithm, known->second.data(), sizeof(entry.algorithm));
     cublasLtMatmulHeuristicResult_t result = {};
-    const cublasStatus_t valid = cublasLtMatmulAlgoCheck(handle_, entry.operation, entry.b, entry.a, entry.d,
-                                                         entry.d, &entry.algorithm, &result);
-    if (valid == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes) return {};
+    const cublasStatus_t valid = functions_->algo_check(handle_, entry.operation, entry.b, entry.a, entry.d,
+                                                        entry.d, &entry.algorithm, &result);
+    if (valid == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= sample.workspace_bytes) return {};
   }
 
   cublasLtMatmulPreference_t preference = nullptr;
-  if (Status s = check_library(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  if (Status s = check_library(*functions_, functions_->preference_create(&preference),
+                               "cublasLtMatmulPreferenceCreate");
       !s.ok()) {
     return s;
   }
-  const std::size_t workspace = kWorkspaceBytes;
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                       sizeof(workspace));
+  const std::size_t workspace = sample.workspace_bytes;
+  functions_->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                             sizeof(workspace));
   cublasLtMatmulHeuristicResult_t candidates[kCandidates] = {};
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, entry.operation, entry.b, entry.a, entry.d, entry.d, preference,
-                                     tunes_ ? kCandidates : 1, candidates, &found);
-  cublasLtMatmulPreferenceDestroy(preference);
+      functions_->heuristic(handle_, entry.operation, entry.b, entry.a, entry.d, entry.d, preference,
+                            tunes_ ? kCandidates : 1, candidates, &found);
+  functions_->preference_destroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
     return device_failure(
         "cublasLtMatmulAlgoGetHeuristic",
-        "no algorithm for the product " + entry.problem.key() + " (" + cublasLtGetStatusName(status) + ")");
+        "no algorithm for the product " + entry.problem.key() + " (" + functions_->status_name(status) + ")");
   }
   entry.algorithm = candidates[0].algo;
   if (!tunes_ || found == 1) return {};
@@ -250,10 +254,10 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
   float best = 0.0F;
   for (int i = 0; i < found; ++i) {
     float times[kTimedRuns] = {};
-    bool works = entry.call(handle_, stream, workspace_, sample, candidates[i].algo) == CUBLAS_STATUS_SUCCESS;
+    bool works = entry.call(handle_, stream, sample, candidates[i].algo) == CUBLAS_STATUS_SUCCESS;
     for (int run = 0; run < kTimedRuns && works; ++run) {
       cudaEventRecord(begin, stream);
-      works = entry.call(handle_, stream, workspace_, sample, candidates[i].algo) == CUBLAS_STATUS_SUCCESS;
+      works = entry.call(handle_, stream, sample, candidates[i].algo) == CUBLAS_STATUS_SUCCESS;
       cudaEventRecord(end, stream);
       if (cudaEventSynchronize(end) != cudaSuccess) works = false;
       if (works) cudaEventElapsedTime(&times[run], begin, end);
@@ -280,7 +284,7 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
 Status GemmLibrary::run(cudaStream_t stream, int entry_index, const GemmOperands& operands) const {
   const Entry& entry = *entries_[static_cast<std::size_t>(entry_index)];
   if (Status s = entry.point(operands); !s.ok()) return s;
-  return check_library(entry.call(handle_, stream, workspace_, operands, entry.algorithm), "cublasLtMatmul");
+  return check_library(*functions_, entry.call(handle_, stream, operands, entry.algorithm), "cublasLtMatmul");
 }
 
 }  // namespace capstan::runtime::cuda

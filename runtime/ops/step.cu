@@ -91,6 +91,11 @@ cudaError_t probe_kernels() {
   return cudaFuncGetAttributes(&attributes, advance_step);
 }
 
+void launch_refused_kernel(cudaStream_t stream) {
+  constexpr unsigned kTooManyThreads = 1U << 16;
+  advance_step<<<1, kTooManyThreads, 0, stream>>>(nullptr, nullptr);
+}
+
 void launch_load_micro_batch(cudaStream_t stream, const std::int32_t* batch, const std::int64_t* index,
                              std::int64_t micro_batches, std::int32_t* tokens, std::int32_t* targets,
                              std::int64_t sequences, std::int64_t seq_length) {

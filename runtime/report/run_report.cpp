@@ -88,6 +88,7 @@ json memory_json(const RunReport& report) {
           {"measured_arena", report.memory.arena},
           {"measured_other", report.memory.other},
           {"measured_peak", report.memory.peak},
+          {"measured_baseline", report.memory.baseline},
           {"measured_peak_before_capture", report.memory_before_capture.peak},
           {"measured_over_planned", number(ratio)}};
 }

@@ -3,7 +3,10 @@
 // and mode.
 //
 //   gpu_steps [--presets S1,S2,S3] [--modes eager,scoped,layers,iteration] [--grads bf16|f32] [--steps N]
-//             [--nondeterministic] [--unfused] [--profile PRESETS] [--json FILE]
+//             [--nondeterministic] [--unfused] [--profile PRESETS] [--launches PRESETS] [--json FILE]
+//
+// --launches times cudaGraphLaunch to an idle device, for the whole iteration and for the ops of each kind
+// alone.
 //
 // A step is: upload of a fresh random batch, forward, cross-entropy, backward, clip by global norm 1.0,
 // AdamW, weights written back; bf16 parameters, f32 masters and moments. Device time from events around each
@@ -36,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   std::vector<std::string> presets = {"S1", "S2", "S3"};
   std::vector<std::string> modes = {"eager", "scoped", "layers", "iteration"};
-  std::string profile, json;
+  std::string profile, launches, json;
   int steps = 20;
   bool deterministic = true, fused = true;
   plan::DType gradients = plan::DType::bf16;
@@ -267,6 +270,56 @@ void profile(const std::string& name, const Options& options) {
   std::fflush(stdout);
 }
 
+struct LaunchTime {
+  double median = 0, fastest = 0;
+  std::uint64_t nodes = 0;
+};
+
+/// Host microseconds of launching a recording of these ops while the device does nothing.
+LaunchTime time_launch(Backend& backend, std::uint32_t key, const std::vector<plan::OpId>& ops) {
+  must(backend.begin_record(key));
+  for (const plan::OpId op : ops) must(backend.run(op));
+  const auto info = backend.end_record();
+  if (!info.ok()) fail(info.error().message);
+  std::vector<double> times;
+  for (int i = 0; i < 24; ++i) {
+    must(backend.synchronize());
+    const Clock::time_point begin = Clock::now();
+    must(backend.replay(key));
+    if (i >= 4) times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() * 1e6);
+  }
+  must(backend.synchronize());
+  must(backend.drop_recording(key));
+  return {median(times), *std::min_element(times.begin(), times.end()), info.value().nodes};
+}
+
+void study_launches(const std::string& name, const Options& options) {
+  const plan::Plan plan = make_plan(name, "eager", options);
+  const std::unique_ptr<Backend> backend = open(plan);
+  run_one_step(plan, *backend);
+  std::map<std::string, std::vector<plan::OpId>> kinds;
+  std::vector<plan::OpId> all;
+  for (const plan::Op& op : plan.ops) {
+    std::string kind = plan::op_kind_name(op.kind);
+    if (kind.rfind("gemm", 0) == 0) {
+      kind += op.boolean("transpose_a") ? " T" : " N";
+      kind += op.boolean("transpose_b") ? "T" : "N";
+    }
+    kinds[kind].push_back(op.id);
+    all.push_back(op.id);
+  }
+  std::printf("\nlaunches of %s to an idle device: nodes, host us median and fastest\n", name.c_str());
+  const auto print = [](const std::string& what, const LaunchTime& time) {
+    std::printf("%-32s %5llu nodes %9.1f %9.1f us  %.3f us/node\n", what.c_str(),
+                static_cast<unsigned long long>(time.nodes), time.median, time.fastest,
+                time.median / static_cast<double>(time.nodes));
+  };
+  std::uint32_t key = 1U << 20;
+  print("all ops", time_launch(*backend, key++, all));
+  for (const auto& [kind, ops] : kinds) print(kind, time_launch(*backend, key++, ops));
+  std::fflush(stdout);
+}
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -296,6 +349,8 @@ Options parse(int count, char** words) {
       options.fused = false;
     } else if (word == "--profile") {
       options.profile = value();
+    } else if (word == "--launches") {
+      options.launches = value();
     } else if (word == "--json") {
       options.json = value();
     } else {
@@ -311,6 +366,10 @@ int main(int count, char** words) {
   const Options options = parse(count, words);
   if (!options.profile.empty()) {
     for (const std::string& name : split(options.profile)) profile(name, options);
+    return 0;
+  }
+  if (!options.launches.empty()) {
+    for (const std::string& name : split(options.launches)) study_launches(name, options);
     return 0;
   }
   const double ceiling = measure_ceiling(options);

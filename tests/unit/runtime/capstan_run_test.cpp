@@ -305,6 +305,60 @@ TEST_F(CapstanRun, ComparesWithEager) {
   EXPECT_NE(nothing.err.find("RN035"), std::string::npos);
 }
 
+TEST_F(CapstanRun, AFaultWhileCapturingEndsTheRunAndKeepsTheCheckpoint) {
+  plan::ModelSpec spec = llama(20);
+  spec.schedule.save_every = 2;
+  spec.schedule.warmup_steps = 3;
+  const std::string plan = plan_file(plan::with_full_iteration(spec, true));
+  const ProcessResult result = run({plan, "--output", folder.file("run"), "--quiet", "--inject", "fault:9"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("error[RN022] op 9 "), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 2)));
+  EXPECT_EQ(report("run")["status"], "failed");
+  EXPECT_EQ(curve("run").size(), 3u);
+  train(plan, "rest", {"--resume", folder.file("run")});
+  train(plan, "whole");
+  EXPECT_EQ(read_whole(checkpoint("rest", 20)), read_whole(checkpoint("whole", 20)));
+}
+
+TEST_F(CapstanRun, RefusesDrillsOnWhatThePlanDoesNotHave) {
+  const std::string scoped = plan_file(plan::with_scopes(llama(4), {"attn"}));
+  const auto refusal = [&](const std::string& drill) {
+    const ProcessResult result =
+        run({scoped, "--output", folder.file("none"), "--quiet", "--verify-replay", "1", "--inject", drill});
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_NE(result.err.find("error[RN036]"), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("none")));
+    return result.err;
+  };
+  EXPECT_NE(refusal("flip:no_such_buffer").find("`no_such_buffer`"), std::string::npos);
+  EXPECT_NE(refusal("fault:100000").find("op 100000"), std::string::npos);
+  refusal("fault:0");  // there is such an op, but no graph holds it
+}
+
+TEST_F(CapstanRun, ExportsWhatWasCaptured) {
+  train(plan_file(plan::with_scopes(llama(5), {"mlp"})), "run", {"--export-graphs"});
+  const json segments = report("run")["graphs"]["segments"];
+  ASSERT_EQ(segments.size(), 4u);  // forward and backward of two layers
+  for (const json& segment : segments) {
+    const std::string stem = folder.file("run") + "/graphs/segment-" + segment["segment"].dump();
+    const json graph = json::parse(read_whole(stem + ".json"));
+    EXPECT_EQ(graph["scope"], "mlp");
+    EXPECT_EQ(graph["nodes"].size(), segment["nodes"]);
+    EXPECT_EQ(graph["edges"].size(), segment["edges"]);
+    for (const json& node : graph["nodes"]) {
+      EXPECT_EQ(node["module"], "mlp");
+      EXPECT_EQ(node["name"], node["op_kind"]);
+    }
+    const std::string dot = read_whole(stem + ".dot");
+    EXPECT_NE(dot.find("digraph segment_" + segment["segment"].dump()), std::string::npos);
+    EXPECT_NE(dot.find("n0 -> n1;"), std::string::npos);
+  }
+  const ProcessResult nothing =
+      run({plan_file(llama(5)), "--output", folder.file("none"), "--export-graphs"});
+  EXPECT_NE(nothing.err.find("error[RN035]"), std::string::npos) << nothing.err;
+}
+
 TEST_F(CapstanRun, SavesAndStopsOnASignal) {
   plan::ModelSpec spec = llama(1000000);
   spec.optimizer.decay_steps = 100;
@@ -426,11 +480,11 @@ TEST_F(CapstanRun, MeasuresThePlannedPeak) {
 }
 
 TEST_F(CapstanRun, RefusesWrongUse) {
-  const char* const wrong[][3] = {{"--steps", "x", ""},        {"--steps", "-1", ""},
-                                  {"--nonsense", "", ""},      {"--backend", "tpu", ""},
-                                  {"--compare", "graphs", ""}, {"--rounds", "5", ""},
-                                  {"--eager=yes", "", ""},     {"--inject", "fire", ""},
-                                  {"--output", "", ""},        {"--verify-replay", "0", ""}};
+  const char* const wrong[][3] = {
+      {"--steps", "x", ""},     {"--steps", "-1", ""},       {"--nonsense", "", ""},
+      {"--backend", "tpu", ""}, {"--compare", "graphs", ""}, {"--rounds", "5", ""},
+      {"--eager=yes", "", ""},  {"--inject", "fire", ""},    {"--inject", "fault:x", ""},
+      {"--output", "", ""},     {"--verify-replay", "0", ""}};
   for (const auto& arguments : wrong) {
     std::vector<std::string> all = {"plan.json", arguments[0]};
     if (arguments[1][0] != '\0') all.push_back(arguments[1]);

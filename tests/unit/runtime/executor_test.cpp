@@ -53,6 +53,7 @@ class FaultyBackend final : public Backend {
   Status reserve_digests(std::size_t count) override { return inner_->reserve_digests(count); }
   Status run_digest(plan::OpId op, std::size_t slot) override { return inner_->run_digest(op, slot); }
   Status read_digests(std::span<std::uint64_t> slots) override { return inner_->read_digests(slots); }
+  void fail_next_op() override { inner_->fail_next_op(); }
   Status synchronize() override { return inner_->synchronize(); }
   Status start_timer() override { return inner_->start_timer(); }
   Outcome<double> stop_timer() override { return inner_->stop_timer(); }
