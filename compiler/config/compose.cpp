@@ -39,8 +39,13 @@ class Composer {
   void add(const Layer& layer) {
     // Overrides and environments are no files: nothing can be written into them.
     if (layer.source != kNoSource &&
-        (layer.kind == OriginKind::file || layer.kind == OriginKind::extended_file))
-      config_.files.push_back(layer.source);
+        (layer.kind == OriginKind::file || layer.kind == OriginKind::extended_file)) {
+      const auto add_once = [&](std::vector<SourceId>& files) {
+        if (std::find(files.begin(), files.end(), layer.source) == files.end()) files.push_back(layer.source);
+      };
+      add_once(config_.files);
+      if (layer.foreign) add_once(config_.foreign);
+    }
     if (!layer.removed.empty()) {
       remove(layer);
       return;

@@ -20,6 +20,7 @@ struct Layer {
   SyntaxNode tree;
   OriginKind kind = OriginKind::file;
   SourceId source = kNoSource;
+  bool foreign = false;  ///< the text is no TOML
   /// From overrides: the key must not be set yet (`+key=value`), or its setting is taken away (`~key`).
   bool must_be_new = false;
   std::vector<std::string> removed;  ///< path of the removed key

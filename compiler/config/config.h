@@ -46,6 +46,8 @@ struct Setting {
 struct Config {
   std::map<std::string, Setting, std::less<>> settings;  ///< by path; deterministic order
   std::vector<SourceId> files;                           ///< all files that took part, in the order of layers
+  /// Those of `files` that are no TOML: fixes are said in words, not as edits.
+  std::vector<SourceId> foreign;
   /// Where each top-level name was first written; a name that is no table has a setting without a dot in its
   /// path.
   std::map<std::string, Span, std::less<>> sections;

@@ -17,11 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 9> kJobPrefixes = {"CUBLAS_", "CUDA_",    "CUDNN_",   "GLOO_", "NCCL_",
                                                           "NVTE_",   "NVFUSER_", "PYTORCH_", "TORCH_"};
 
-bool read_by_jobs(std::string_view name) {
-  return std::any_of(kJobPrefixes.begin(), kJobPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 /// `value` below the tables of `path`, starting at its part `depth`.
 SyntaxEntry nested_entry(const std::vector<std::string>& path, std::size_t depth, const Override& override) {
   SyntaxEntry entry{path[depth], override.key_span, override.value};
@@ -35,6 +30,11 @@ SyntaxEntry nested_entry(const std::vector<std::string>& path, std::size_t depth
 }
 
 }  // namespace
+
+bool is_job_variable(std::string_view name) {
+  return std::any_of(kJobPrefixes.begin(), kJobPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 std::optional<Layer> read_override_layer(SourceId source, const SourceMap& sources, Sink& sink) {
   SyntaxProblem problem;
@@ -128,7 +128,7 @@ std::string process_environment_text() {
     const std::string_view line = *variable;
     const auto equals = line.find('=');
     if (equals == std::string_view::npos || line.find('\n') != std::string_view::npos) continue;
-    if (read_by_jobs(line.substr(0, equals))) lines.push_back(line);
+    if (is_job_variable(line.substr(0, equals))) lines.push_back(line);
   }
   std::sort(lines.begin(), lines.end());
   std::string text;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/config/compose.h"
@@ -19,6 +20,9 @@ Layer environment_layer(const std::vector<EnvironmentVariable>& variables, Origi
 /// An environment file, or a batch script of Slurm, whose exports, `--nodes`, `--gpus-per-node` and GPU type
 /// become a layer. Bad lines are reported; nothing then.
 std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMap& sources, Sink& sink);
+
+/// True for names that a training job reads (NCCL_*, NVTE_*, CUDA_*, ...).
+bool is_job_variable(std::string_view name);
 
 /// The variables of this process whose names a training job reads (NCCL_*, NVTE_*, CUDA_*, ...), sorted by
 /// name, as the text of a source: one `NAME=VALUE` a line. Values with line breaks are left out.

@@ -9,6 +9,7 @@
 
 #include "compiler/config/exchange/effective.h"
 #include "compiler/diagnostics/render/display_text.h"
+#include "compiler/diagnostics/render/place.h"
 #include "compiler/driver/resolved_file.h"
 
 namespace capstan {
@@ -31,9 +32,7 @@ std::string origin_words(const EffectiveValue* value, const SourceMap& sources) 
   if (value->setting == nullptr) return "default";
   const Span place =
       value->setting->origin.key.exists() ? value->setting->origin.key : value->setting->origin.value;
-  if (!place.exists()) return origin_kind_name(value->origin);
-  const LineColumn at = sources[place.source].locate(place.begin);
-  return fmt::format("{}:{}:{}", sources[place.source].name(), at.line, at.column);
+  return place.exists() ? place_text(sources, place) : origin_kind_name(value->origin);
 }
 
 int diff(const DiffOptions& options) {
@@ -75,7 +74,8 @@ int diff(const DiffOptions& options) {
     text = safe_text(text, true);
     text += differences.empty()
                 ? fmt::format("no difference; stacks {} and {}\n", stack_a, stack_b)
-                : fmt::format("{} keys differ; stacks {} and {}\n", differences.size(), stack_a, stack_b);
+                : fmt::format("{} key{}; stacks {} and {}\n", differences.size(),
+                              differences.size() == 1 ? " differs" : "s differ", stack_a, stack_b);
     write_output("", text);
   }
   return differences.empty() ? kExitClean : kExitFindings;

@@ -8,9 +8,11 @@
 #include <memory>
 #include <set>
 
+#include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/solve_json.h"
+#include "compiler/driver/suppressed_findings.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
 #include "compiler/fixes/apply.h"
@@ -49,6 +51,7 @@ struct Reading {
   std::vector<Diagnostic> diagnostics;
   std::vector<SourceId> files;
   std::string stack;
+  ConfigFormat format = ConfigFormat::toml;
   bool whole = false;  ///< the file could be read through to the rules
 };
 
@@ -65,9 +68,13 @@ Reading lint(Workspace& workspace, const std::string& path, const std::string& t
         check_options, sink);
     reading.files = prepared->config.files;
     reading.stack = prepared->stack.stack.name;
+    reading.format = prepared->format;
     reading.whole = true;
+    reading.diagnostics = sink.take();
+    suppress_findings(reading.diagnostics, source, *prepared, workspace.sources(), options.known);
+  } else {
+    reading.diagnostics = sink.take();
   }
-  reading.diagnostics = sink.take();
   apply_selection(reading.diagnostics, options.selected, options.known);
   return reading;
 }
@@ -93,6 +100,7 @@ struct FileResult {
   std::vector<Diagnostic> left;
   std::map<std::string, std::pair<std::string, std::string>> texts;  // path: before, after
   std::string stack;
+  ConfigFormat format = ConfigFormat::toml;
   bool readable = true;
 };
 
@@ -186,6 +194,7 @@ FileResult fix_file(Workspace& workspace, const std::string& path, const FixOpti
   }
   result.left = reading.diagnostics;
   result.stack = reading.stack;
+  result.format = reading.format;
   result.readable = reading.whole;
   return result;
 }
@@ -193,9 +202,7 @@ FileResult fix_file(Workspace& workspace, const std::string& path, const FixOpti
 std::string place_of(const Diagnostic& diagnostic, const SourceMap& sources) {
   for (const Label& label : diagnostic.labels) {
     if (!label.primary || !label.span.exists()) continue;
-    const SourceFile& file = sources[label.span.source];
-    const LineColumn at = file.locate(label.span.begin);
-    return fmt::format("{}:{}:{}", file.name(), at.line, at.column);
+    return place_text(sources, label.span);
   }
   return "";
 }
@@ -222,7 +229,11 @@ std::string describe(const std::string& path, const FileResult& result, const So
   const bool has_ways = std::any_of(result.left.begin(), result.left.end(), [](const Diagnostic& one) {
     return !one.fixes.empty() && one.severity != Severity::hint;
   });
-  if (has_ways && !options.unsafe)
+  if (has_ways && result.format != ConfigFormat::toml)
+    out += fmt::format(
+        "{} is {}: change it by hand, or write it as TOML with `capstan import`, which `fix` can edit\n",
+        path, format_name(result.format));
+  else if (has_ways && !options.unsafe)
     out += "apply one with `--choose N`, or the best of each with `--unsafe`\n";
   if (result.steps.empty() && out.empty()) out = fmt::format("{}: nothing to fix\n", path);
   return out;

@@ -13,16 +13,15 @@
 #include <CLI/CLI.hpp>
 
 #include "compiler/diagnostics/baseline.h"
-#include "compiler/diagnostics/suppress.h"
 #include "compiler/driver/config_options.h"
-#include "compiler/driver/project_file.h"
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/report_options.h"
 #include "compiler/driver/selection_options.h"
+#include "compiler/driver/suppressed_findings.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
 #include "compiler/fixes/suggest.h"
 #include "grammar/source/replace_file.h"
-#include "grammar/toml/toml_comments.h"
 
 namespace capstan {
 namespace {
@@ -77,7 +76,7 @@ std::string project_of(const std::vector<std::string>& files, const LintOptions&
         file == "-" ? std::string() : std::filesystem::path(file).parent_path().string();
     if (folder == last_folder) continue;
     last_folder = folder;
-    const std::string found = find_project_file(folder);
+    const std::string found = project_of_file(file);
     if (!first && found != project) {
       throw UsageError(
           fmt::format("the files belong to different projects (`{}` and `{}`); check them one by one, or "
@@ -88,21 +87,6 @@ std::string project_of(const std::vector<std::string>& files, const LintOptions&
     first = false;
   }
   return project;
-}
-
-/// The command line wins over the project file; lists of rules to ignore, severities and folders are joined.
-void add_project(const ProjectFile& project, LintOptions& options) {
-  if (options.config.target.empty()) options.config.target = project.target;
-  if (options.baseline.empty()) options.baseline = project.baseline;
-  if (options.report.fail_level.empty()) options.report.fail_level = project.fail_level;
-  if (options.selection.select.empty()) options.selection.select = project.select;
-  const auto join = [](const std::vector<std::string>& first, std::vector<std::string>& then) {
-    then.insert(then.begin(), first.begin(), first.end());
-  };
-  join(project.ignore, options.selection.ignore);
-  join(project.severity, options.selection.severity);
-  join(project.rules, options.config.rule_folders);
-  join(project.env_files, options.config.env_files);
 }
 
 std::string today() {
@@ -160,31 +144,13 @@ class Linter {
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
                        workspace_.sources(), &workspace_.book_for(prepared->stack.stack)},
                       check_options, sink);
-    suppress(*file, prepared->config, sink);
-    return stack_words(prepared->stack);
-  }
-
-  /// Comments of every file that took part; unused ones are reported for the checked file alone, since a file
-  /// that others extend serves them too.
-  void suppress(SourceId file, const Config& config, Sink& sink) {
     std::vector<Diagnostic> found = sink.take();
-    std::vector<Suppression> own, inherited;
-    for (const SourceId source : config.files) {
-      const SourceKind kind = workspace_.sources()[source].kind();
-      if (kind != SourceKind::file && kind != SourceKind::standard_input) continue;
-      std::vector<Suppression>& into = source == file ? own : inherited;
-      Sink unheard;
-      std::vector<Suppression> read =
-          read_suppressions(find_toml_comments(source, workspace_.sources()), workspace_.sources(), known_,
-                            today_, source == file ? sink : unheard);
-      into.insert(into.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
-    }
-    summary.suppressed += apply_suppressions(found, own, workspace_.sources());
-    summary.suppressed += apply_suppressions(found, inherited, workspace_.sources());
-    report_unused(own, workspace_.sources(), sink);
+    summary.suppressed +=
+        suppress_findings(found, *file, *prepared, workspace_.sources(), known_, today_, &sink);
     std::vector<Diagnostic> about_comments = sink.take();
     for (Diagnostic& diagnostic : found) sink.report(std::move(diagnostic));
     for (Diagnostic& diagnostic : about_comments) sink.report(std::move(diagnostic));
+    return stack_words(prepared->stack);
   }
 
   const LintOptions& options_;
@@ -232,13 +198,11 @@ int lint(LintOptions options) {
   Sink setup;
   if (const std::string path = project_of(files, options); !path.empty()) {
     SourceMap sources;
-    ReadFailure failure;
-    std::optional<std::string> text = read_text_file(path, failure);
-    if (!text) throw UsageError(fmt::format("cannot read `{}`: {}", path, failure.reason));
-    const std::optional<ProjectFile> project =
-        read_project_file(sources.add(path, std::move(*text), SourceKind::file), sources, setup);
+    const std::optional<ProjectFile> project = open_project(path, sources, setup);
     if (!project) return refuse(setup.diagnostics(), sources, options.report);
-    add_project(*project, options);
+    add_project(*project, options.config, options.selection);
+    if (options.baseline.empty()) options.baseline = project->baseline;
+    if (options.report.fail_level.empty()) options.report.fail_level = project->fail_level;
   }
   if (options.report.fail_level.empty()) options.report.fail_level = "error";
 

@@ -9,6 +9,7 @@
 
 #include "compiler/config/exchange/effective.h"
 #include "compiler/diagnostics/render/display_text.h"
+#include "compiler/diagnostics/render/place.h"
 #include "compiler/driver/resolved_file.h"
 
 namespace capstan {
@@ -25,9 +26,7 @@ std::string place_of(const EffectiveValue& value, const SourceMap& sources) {
   if (value.setting == nullptr) return "";
   const Span place =
       value.setting->origin.key.exists() ? value.setting->origin.key : value.setting->origin.value;
-  if (!place.exists()) return "";
-  const LineColumn at = sources[place.source].locate(place.begin);
-  return fmt::format("{}:{}:{}", sources[place.source].name(), at.line, at.column);
+  return place_text(sources, place);
 }
 
 std::string words(const EffectiveValue& value) {

@@ -10,9 +10,9 @@
 #include <iterator>
 
 #include "compiler/diagnostics/render/render.h"
-#include "compiler/diagnostics/suppress.h"
-#include "compiler/driver/project_file.h"
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/selection_options.h"
+#include "compiler/driver/suppressed_findings.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/facts/derive.h"
 #include "compiler/fixes/suggest.h"
@@ -20,48 +20,22 @@
 #include "compiler/plan/print.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/check.h"
-#include "grammar/toml/toml_comments.h"
 
 namespace capstan {
 namespace {
 
 /// The project file's part in compiling: target, environment, rules, and which findings count.
-void add_project(const std::string& file, ConfigOptions& options, SelectionOptions& selection) {
-  const std::string folder = file == "-" ? std::string() : std::filesystem::path(file).parent_path().string();
-  const std::string path = find_project_file(folder);
+void take_project(const std::string& file, ConfigOptions& options, SelectionOptions& selection) {
+  const std::string path = project_of_file(file);
   if (path.empty()) return;
   SourceMap sources;
-  ReadFailure failure;
-  std::optional<std::string> text = read_text_file(path, failure);
-  if (!text) throw UsageError(fmt::format("cannot read `{}`: {}", path, failure.reason));
   Sink problems;
-  const auto project =
-      read_project_file(sources.add(path, std::move(*text), SourceKind::file), sources, problems);
+  const auto project = open_project(path, sources, problems);
   if (!project) {
     std::fputs(render_text(problems.diagnostics(), sources, {}, {}).c_str(), stderr);
     throw UsageError(fmt::format("project file `{}` cannot be used", path));
   }
-  if (options.target.empty()) options.target = project->target;
-  options.rule_folders.insert(options.rule_folders.begin(), project->rules.begin(), project->rules.end());
-  options.env_files.insert(options.env_files.begin(), project->env_files.begin(), project->env_files.end());
-  selection.select = project->select;
-  selection.ignore = project->ignore;
-  selection.severity = project->severity;
-}
-
-/// Comments of every file that took part; whether they are all used is lint's business.
-std::size_t suppress(std::vector<Diagnostic>& findings, const Config& config, Workspace& workspace) {
-  const std::vector<KnownCode> known = known_codes(workspace.rules());
-  std::size_t suppressed = 0;
-  for (const SourceId source : config.files) {
-    const SourceKind kind = workspace.sources()[source].kind();
-    if (kind != SourceKind::file && kind != SourceKind::standard_input) continue;
-    Sink unheard;
-    std::vector<Suppression> comments = read_suppressions(find_toml_comments(source, workspace.sources()),
-                                                          workspace.sources(), known, {}, unheard);
-    suppressed += apply_suppressions(findings, comments, workspace.sources());
-  }
-  return suppressed;
+  add_project(*project, options, selection);
 }
 
 }  // namespace
@@ -70,17 +44,16 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
                               const std::string& last_pass) {
   ConfigOptions options = given;
   SelectionOptions selection_options;
-  add_project(file, options, selection_options);
+  take_project(file, options, selection_options);
 
   CompiledConfig compiled;
   Sink sink;
   compiled.workspace = std::make_unique<Workspace>(options, sink);
   Workspace& workspace = *compiled.workspace;
   std::optional<PreparedConfig> prepared;
-  if (workspace.ok()) {
-    if (const auto source = workspace.read_source(file, "<stdin>", sink))
-      prepared = workspace.prepare(*source, sink);
-  }
+  std::optional<SourceId> source;
+  if (workspace.ok()) source = workspace.read_source(file, "<stdin>", sink);
+  if (source) prepared = workspace.prepare(*source, sink);
   if (prepared) {
     check_and_suggest(
         {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()}, {},
@@ -88,8 +61,9 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
   }
   compiled.findings = sink.take();
   if (prepared) {
-    compiled.suppressed = suppress(compiled.findings, prepared->config, workspace);
     const std::vector<KnownCode> known = known_codes(workspace.rules());
+    compiled.suppressed =
+        suppress_findings(compiled.findings, *source, *prepared, workspace.sources(), known);
     apply_selection(compiled.findings, make_selection(selection_options, known), known);
     const StackChoice& stack = prepared->stack;
     compiled.stack =

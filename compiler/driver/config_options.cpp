@@ -12,6 +12,10 @@ void add_config_options(CLI::App& command, ConfigOptions& options) {
           "format of the config: toml, megatron-args, functional-test, bridge-yaml, python, hydra, hf-config "
           "(default: told by the content)")
       ->type_name("FORMAT");
+  command
+      .add_option("--run", options.run,
+                  "which run of a functional test (MODEL_ARGS_2), or which function of a Python file")
+      ->type_name("NAME");
   // No extra arguments: the words behind an option are files.
   command
       .add_option("--set", options.overrides,

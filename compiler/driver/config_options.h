@@ -12,6 +12,7 @@ namespace capstan {
 struct ConfigOptions {
   std::string target;                  ///< `--target`; empty: stated by the config, or inferred
   std::string input_format;            ///< `--input-format`; empty: told by the content
+  std::string run;                     ///< `--run`: which of several runs or recipes of the file
   std::vector<std::string> overrides;  ///< `--set`, in order
   std::vector<std::string> env_files;  ///< `--env-file`, in order
   bool env_from_process = false;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/solve/domain.h"
@@ -188,9 +189,7 @@ std::string SolveSession::place_of(FactId fact) const {
   const Span span =
       value.setting->origin.value.exists() ? value.setting->origin.value : value.setting->origin.key;
   if (!span.exists()) return origin_kind_name(value.setting->origin.kind);
-  const SourceFile& file = workspace_.sources()[span.source];
-  const LineColumn at = file.locate(span.begin);
-  return fmt::format("{}:{}:{}", file.name(), at.line, at.column);
+  return place_text(workspace_.sources(), span);
 }
 
 void SolveSession::print(const std::string& text) const {

@@ -1,5 +1,7 @@
 #include "compiler/driver/workspace.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,16 +59,21 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
 std::optional<SourceId> Workspace::read_source(const std::string& path,
                                                const std::string& standard_input_name, Sink& sink) {
   const bool standard_input = path == "-";
-  const std::string name = standard_input ? standard_input_name : path;
+  // `@file` holds arguments, as shells' users know it; a file of that very name wins.
+  std::error_code error;
+  const bool arguments = path.size() > 1 && path[0] == '@' && !std::filesystem::exists(path, error);
+  const std::string name = standard_input ? standard_input_name : arguments ? path.substr(1) : path;
   const SourceKind kind = standard_input ? SourceKind::standard_input : SourceKind::file;
   ReadFailure failure;
-  std::optional<std::string> text = read_text_file(standard_input ? "/dev/stdin" : path, failure);
+  std::optional<std::string> text = read_text_file(standard_input ? "/dev/stdin" : name, failure);
   if (!text) {
     const SourceId source = sources_.add(name, {}, kind);
     sink.problem("SY002", fmt::format("cannot read `{}`: {}", name, failure.reason), {source, 0, 0});
     return std::nullopt;
   }
-  return sources_.add(name, std::move(*text), kind);
+  const SourceId source = sources_.add(name, std::move(*text), kind);
+  if (arguments) argument_files_.insert(source);
+  return source;
 }
 
 std::optional<PreparedConfig> Workspace::prepare(SourceId file, Sink& sink) {
@@ -101,7 +108,10 @@ std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const Fi
     if (!format) throw UsageError(fmt::format("`{}` is no input format", options_.input_format));
     prepared.format = *format;
   }
-  if (prepared.format == ConfigFormat::toml) return load_layers(file, sources_, reader, sink);
+  if (options_.input_format.empty() && argument_files_.contains(file))
+    prepared.format = ConfigFormat::megatron_args;
+  if (prepared.format == ConfigFormat::toml && options_.run.empty())
+    return load_layers(file, sources_, reader, sink);
   // Which of several keys an argument sets depends on the stack, so the stack is chosen before the text is
   // mapped.
   Config stated;
@@ -111,7 +121,8 @@ std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const Fi
   }
   const std::optional<StackChoice> stack = choose_stack(stated, schema(), options_.target, sink);
   if (!stack) return std::nullopt;
-  return read_config(file, prepared.format, *of(stack->stack).view, sources_, reader, sink, prepared.record);
+  return read_config(file, prepared.format, *of(stack->stack).view, sources_, reader, sink, prepared.record,
+                     options_.run);
 }
 
 const RuleBook& Workspace::book_for(const Stack& stack) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Workspace {
   const RuleSet& rules() const { return rules_; }
 
   /// Adds the file's text; nothing, with a report at the file, when it cannot be read. "-" is standard input,
-  /// shown as `standard_input_name`.
+  /// shown as `standard_input_name`; `@file` is a file of Megatron-LM arguments.
   std::optional<SourceId> read_source(const std::string& path, const std::string& standard_input_name,
                                       Sink& sink);
 
@@ -73,6 +74,7 @@ class Workspace {
   SourceMap sources_;
   RuleSet rules_;
   std::vector<Layer> environment_layers_, override_layers_;
+  std::set<SourceId> argument_files_;       ///< given as `@file`
   std::map<std::string, PerStack> stacks_;  ///< by name and versions
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/config/exchange/say_argument.h"
 #include "grammar/source/syntax_tree.h"
 #include "grammar/toml/toml_document.h"
 
@@ -250,10 +251,44 @@ class Planner {
  private:
   std::string_view text_of(SourceId source) const { return sources_[source].bytes(); }
 
+  bool is_foreign(SourceId source) const {
+    return std::find(config_.foreign.begin(), config_.foreign.end(), source) != config_.foreign.end();
+  }
+  bool editable(const Origin& origin) const { return in_file(origin) && !is_foreign(origin.key.source); }
+
+  /// A change of a Megatron-LM argument list in its own words; empty for other formats, and where no single
+  /// argument says it.
+  std::string as_argument(const std::string& path, const Origin* origin,
+                          const std::optional<Value>& value) const {
+    const bool implied = origin != nullptr && origin->kind == OriginKind::imported && !origin->key.exists();
+    if (origin == nullptr || implied) {
+      const Setting* frontend = config_.find("target.frontend");
+      if (frontend == nullptr || frontend->value != Value("megatron-lm") ||
+          frontend->origin.kind != OriginKind::imported)
+        return {};
+      const auto said = value ? say_argument(path, *value) : std::nullopt;
+      return said ? fmt::format("add `{}`", *said) : "";
+    }
+    if (!origin->key.exists() || !sources_.text(origin->key).starts_with("--")) return {};
+    if (value) {
+      const Flag* own = builtin_flag_table().find(sources_.text(origin->key));
+      const bool takes = own != nullptr && own->takes != FlagValue::none && own->keys.size() == 1;
+      if (const auto said = takes ? flag_with_value(*own, *value) : std::nullopt)
+        return fmt::format("write `{}` at {}", *said, place(origin->key));
+      if (const auto said = say_argument(path, *value))
+        return fmt::format("write `{}` at {}", *said, place(origin->key));
+    }
+    const bool is_switch = origin->key == origin->value;
+    if (!value || is_switch)
+      return fmt::format("take `{}` out at {}", sources_.text(origin->key), place(origin->key));
+    return {};
+  }
+
   void by_hand(const std::string& path, const Origin& origin, const std::optional<Value>& value) {
     const std::string written = value ? to_text(*value) : "";
     const std::string name = path.starts_with("env.") ? path.substr(4) : path;
     const std::string plain = value && value->kind() == Value::Kind::string ? value->string() : written;
+    if (const std::string words = as_argument(path, &origin, value); !words.empty()) return say(words);
     switch (origin.kind) {
       case OriginKind::override_argument:
         plan_.by_hand.push_back(value ? fmt::format("pass `{}={}` to `--set`", path, written)
@@ -277,6 +312,12 @@ class Planner {
     }
   }
 
+  /// One argument may stand for several keys.
+  void say(const std::string& clause) {
+    if (std::find(plan_.by_hand.begin(), plan_.by_hand.end(), clause) == plan_.by_hand.end())
+      plan_.by_hand.push_back(clause);
+  }
+
   std::string place(const Span& span) const {
     const SourceFile& file = sources_[span.source];
     return fmt::format("{}:{}", file.name(), file.locate(span.begin).line);
@@ -290,7 +331,7 @@ class Planner {
       return;
     }
     if (setting->value == value) return;
-    if (!in_file(setting->origin)) {
+    if (!editable(setting->origin)) {
       by_hand(path, setting->origin, value);
       return;
     }
@@ -314,7 +355,7 @@ class Planner {
       if (origin.kind == OriginKind::default_value || origin.kind == OriginKind::derived ||
           origin.kind == OriginKind::assumed)
         continue;
-      if (in_file(origin))
+      if (editable(origin))
         plan_.edits.push_back(removal_of_entry(text_of(origin.key.source), origin.key, origin.value));
       else
         by_hand(path, origin, std::nullopt);
@@ -324,7 +365,7 @@ class Planner {
   void rename(const KeyChange& change) {
     const Setting* setting = config_.find(change.path);
     if (setting == nullptr) return;
-    if (!in_file(setting->origin)) {
+    if (!editable(setting->origin)) {
       by_hand(change.new_path, setting->origin, setting->value);
       return;
     }
@@ -365,7 +406,7 @@ class Planner {
     for (auto entry = config_.settings.lower_bound(prefix);
          entry != config_.settings.end() && entry->first.starts_with(prefix); ++entry) {
       const Setting& setting = entry->second;
-      if (setting.origin.key.source != file || !in_file(setting.origin)) continue;
+      if (setting.origin.key.source != file || !editable(setting.origin)) continue;
       if (section_of(setting.path) != section) continue;
       if (last == nullptr || setting.origin.key.begin > last->origin.key.begin) last = &setting;
     }
@@ -381,6 +422,16 @@ class Planner {
       return;
     }
     const SourceId file = config_.files.back();
+    if (is_foreign(file)) {
+      for (const auto& [key, value] : keys) {
+        const std::string path = section.empty() ? key : section + "." + key;
+        const std::string words = as_argument(path, nullptr, value);
+        plan_.by_hand.push_back(
+            words.empty() ? fmt::format("set `{}` to `{}` in {}", path, to_text(value), sources_[file].name())
+                          : words);
+      }
+      return;
+    }
     const std::string_view text = text_of(file);
     const std::string newline(line_ending(text));
     if (const Setting* last = last_in_section(section, file)) {

@@ -15,18 +15,23 @@ struct ArgumentValue {
   std::string text;
   Span span;            ///< where the value itself stands (in an array or assignment, if it comes from one)
   bool literal = true;  ///< false: a part needs a shell to be known; `text` is as written
+  std::string
+      default_of{};  ///< the variable whose stated default this is: the environment may hold another value
 };
 
 struct Argument {
   std::string flag;  ///< with its dashes
   Span flag_span;
   std::vector<ArgumentValue> values;
+  bool conditional = false;  ///< added under a condition: it may be there or not
 };
 
 struct ArgumentList {
   std::vector<Argument> arguments;
-  std::vector<Argument> launcher;              ///< arguments of torchrun and the like, before the script
-  std::vector<EnvironmentVariable> variables;  ///< exports with literal values, and `X=1 command`
+  std::vector<Argument> launcher;                   ///< arguments of torchrun and the like, before the script
+  std::vector<ArgumentValue> loose;                 ///< words behind the script and before the first argument
+  std::vector<EnvironmentVariable> variables;       ///< exports with known values, and `X=1 command`
+  std::vector<EnvironmentVariable> open_variables;  ///< exports whose value only a shell can know
   std::vector<Comment> comments;
 };
 

@@ -3,224 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <utility>
 
+#include "grammar/arguments/shell_expansion.h"
 #include "grammar/environment/shell_script.h"
 
 namespace capstan {
 namespace {
 
 constexpr std::size_t kMaxWords = 100000;
-constexpr std::size_t kMaxWordBytes = 1u << 20;
+constexpr int kMaxScripts = 8;  // `sh -c` inside `sh -c`
 
-/// A word after expansion.
-struct Word {
-  std::string text;
-  Span span;
-  bool literal = true;
-};
-
-/// What a shell variable is known to hold.
-struct Binding {
-  bool known = true;
-  bool is_array = false;
-  std::vector<Word> words;  ///< one for a scalar
-};
-
-class Expander {
- public:
-  explicit Expander(std::vector<SyntaxProblem>& problems) : problems_(problems) {}
-
-  void assign(const ShellAssignment& assignment, bool conditional) {
-    Binding binding;
-    binding.is_array = assignment.is_array;
-    if (assignment.is_array) {
-      for (const ShellWord& item : assignment.items) expand(item, binding.words);
-    } else {
-      std::vector<Word> words;
-      Word joined;
-      joined.span = assignment.value.span;
-      for (const Piece& piece : pieces(assignment.value)) {
-        joined.text += piece.text;
-        joined.literal = joined.literal && piece.literal;
-        if (assignment.value.parts.size() == 1) joined.span = piece.span;
-      }
-      binding.words.push_back(std::move(joined));
-    }
-    Binding& stored = bindings_[assignment.name];
-    if (assignment.append && stored.known) {
-      if (stored.is_array || assignment.is_array) {
-        stored.is_array = true;
-        stored.words.insert(stored.words.end(), binding.words.begin(), binding.words.end());
-      } else if (stored.words.empty()) {
-        stored.words = std::move(binding.words);
-      } else {
-        stored.words.front().text += binding.words.front().text;
-        stored.words.front().literal = stored.words.front().literal && binding.words.front().literal;
-        stored.words.front().span = binding.words.front().span;
-      }
-      if (conditional) stored.known = false;
-      return;
-    }
-    stored = std::move(binding);
-    stored.known = !conditional;
-  }
-
-  void expand(const ShellWord& word, std::vector<Word>& out) {
-    if (out.size() > kMaxWords) return;
-    // A word that is one array expansion gives the array's words.
-    if (word.parts.size() == 1 ||
-        (word.parts.size() == 3 && word.parts[0].text.empty() && word.parts[2].text.empty())) {
-      const ShellPart& part = word.parts[word.parts.size() / 2];
-      const auto found = bindings_.find(part.text);
-      const bool is_list = part.kind == ShellPart::Kind::array;
-      if (is_list && found != bindings_.end() && found->second.known) {
-        for (const Word& item : found->second.words) {
-          if (found->second.is_array)
-            out.push_back(item);
-          else
-            split(item, out);
-        }
-        return;
-      }
-      if (is_list) {
-        out.push_back({word.text(), word.span, false});
-        return;
-      }
-    }
-    Word current;
-    bool started = false;
-    const auto finish = [&] {
-      if (started) out.push_back(std::exchange(current, {}));
-      started = false;
-    };
-    for (const Piece& piece : pieces(word)) {
-      if (piece.quoted || !piece.expanded || !piece.literal) {
-        append(current, piece, started, word.span);
-        started = true;
-        continue;
-      }
-      // Unquoted expansions are split at blanks.
-      std::size_t at = 0;
-      while (at < piece.text.size()) {
-        const std::size_t blank = std::min(piece.text.find_first_of(" \t\n", at), piece.text.size());
-        if (blank > at) {
-          Piece part = piece;
-          part.text = piece.text.substr(at, blank - at);
-          if (piece.exact) {
-            part.span = {piece.span.source, piece.span.begin + static_cast<std::uint32_t>(at),
-                         piece.span.begin + static_cast<std::uint32_t>(blank)};
-          }
-          append(current, part, started, word.span);
-          started = true;
-        }
-        if (blank < piece.text.size()) finish();
-        at = blank + 1;
-      }
-    }
-    finish();
-  }
-
- private:
-  struct Piece {
-    std::string text;
-    Span span;
-    bool literal = true, quoted = false, expanded = false;
-    bool exact = false;  ///< span and text have the same bytes
-  };
-
-  static void split(const Word& word, std::vector<Word>& out) {
-    const bool exact = word.span.end - word.span.begin == word.text.size();
-    for (std::size_t at = 0; at < word.text.size();) {
-      const std::size_t begin = std::min(word.text.find_first_not_of(" \t\n", at), word.text.size());
-      const std::size_t end = std::min(word.text.find_first_of(" \t\n", begin), word.text.size());
-      if (end > begin) {
-        Span span = word.span;
-        if (exact) {
-          span.begin = word.span.begin + static_cast<std::uint32_t>(begin);
-          span.end = word.span.begin + static_cast<std::uint32_t>(end);
-        }
-        out.push_back({word.text.substr(begin, end - begin), span, word.literal});
-      }
-      at = end;
-    }
-  }
-
-  static void append(Word& word, const Piece& piece, bool started, Span whole) {
-    word.text += piece.text;
-    word.literal = word.literal && piece.literal;
-    word.span = started ? whole : piece.span;
-  }
-
-  std::vector<Piece> pieces(const ShellWord& word) {
-    std::vector<Piece> out;
-    for (const ShellPart& part : word.parts) {
-      Piece piece{part.text, part.span, true, part.quoted, false, false};
-      piece.exact = part.span.end - part.span.begin == part.text.size();
-      switch (part.kind) {
-        case ShellPart::Kind::literal:
-          break;
-        case ShellPart::Kind::opaque:
-          piece.literal = false;
-          break;
-        case ShellPart::Kind::defaulted:
-        case ShellPart::Kind::array:
-        case ShellPart::Kind::variable: {
-          const auto found = bindings_.find(part.text);
-          piece.expanded = true;
-          if (found != bindings_.end() && found->second.known && found->second.words.size() == 1) {
-            const Word& value = found->second.words.front();
-            piece.text = value.text;
-            piece.span = value.span;
-            piece.literal = value.literal;
-            piece.exact = value.span.end - value.span.begin == value.text.size();
-          } else {
-            // `${X:-8}` may be given by the environment, so its default is no known value.
-            piece.text = single(part).text();
-            piece.literal = false;
-          }
-          break;
-        }
-      }
-      bytes_ += piece.text.size();
-      if (bytes_ > 64 * kMaxWordBytes || piece.text.size() > kMaxWordBytes) {
-        if (!reported_)
-          problems_.push_back({"the variables expand to more text than is read", part.span, {}});
-        reported_ = true;
-        piece.text.clear();
-        piece.literal = false;
-      }
-      out.push_back(std::move(piece));
-    }
-    return out;
-  }
-  static ShellWord single(const ShellPart& part) { return {{part}, part.span}; }
-
-  std::vector<SyntaxProblem>& problems_;
-  std::map<std::string, Binding, std::less<>> bindings_;
-  std::size_t bytes_ = 0;
-  bool reported_ = false;
-};
-
-bool is_flag(const Word& word) {
+bool is_flag(const ExpandedWord& word) {
   return word.text.size() > 2 && word.text.starts_with("--");
 }
 
-/// Groups words into arguments. Words before the first flag are left out; `loose` gets those that stand
-/// there.
-std::vector<Argument> group(const std::vector<Word>& words, std::vector<Word>* loose) {
+/// `-x`, but no negative number.
+bool is_option(const ExpandedWord& word) {
+  return word.text.size() > 1 && word.text[0] == '-' && (word.text[1] < '0' || word.text[1] > '9') &&
+         word.text[1] != '.';
+}
+
+ArgumentValue to_value(ExpandedWord word) {
+  return {std::move(word.text), word.span, word.literal, std::move(word.default_of)};
+}
+
+/// Groups words into arguments. Words before the first flag go to `loose`.
+std::vector<Argument> group(const std::vector<ExpandedWord>& words, std::vector<ArgumentValue>& loose) {
   std::vector<Argument> arguments;
-  for (const Word& word : words) {
+  for (const ExpandedWord& word : words) {
     if (is_flag(word)) {
       Argument argument;
       const std::size_t equal = word.text.find('=');
       argument.flag = word.text.substr(0, equal);
       argument.flag_span = word.span;
+      argument.conditional = word.conditional;
       const bool exact = word.span.end - word.span.begin == word.text.size();
       if (equal != std::string::npos) {
-        ArgumentValue value{word.text.substr(equal + 1), word.span, word.literal};
+        ArgumentValue value{word.text.substr(equal + 1), word.span, word.literal, word.default_of};
         if (exact) {
           value.span.begin = word.span.begin + static_cast<std::uint32_t>(equal + 1);
           argument.flag_span.end = word.span.begin + static_cast<std::uint32_t>(equal);
@@ -228,75 +49,212 @@ std::vector<Argument> group(const std::vector<Word>& words, std::vector<Word>* l
         argument.values.push_back(std::move(value));
       }
       arguments.push_back(std::move(argument));
-    } else if (!arguments.empty()) {
-      arguments.back().values.push_back({word.text, word.span, word.literal});
-    } else if (loose != nullptr) {
-      loose->push_back(word);
+      continue;
     }
+    ArgumentValue value = to_value(word);
+    if (arguments.empty()) {
+      loose.push_back(std::move(value));
+      continue;
+    }
+    // A value that may be missing makes the whole argument unknown.
+    if (word.conditional && !arguments.back().conditional) value.literal = false;
+    arguments.back().values.push_back(std::move(value));
   }
   return arguments;
 }
 
-bool is_script(const Word& word) {
-  return word.text.ends_with(".py");
+/// Where the words of the Python program begin: behind `x.py`, or behind `-m module`. None of these: 0.
+std::size_t behind_program(const std::vector<ExpandedWord>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].text.ends_with(".py") && !is_flag(words[i])) {
+      // `launcher.py train.py`: the last of them up to the first argument.
+      std::size_t behind = i + 1;
+      for (std::size_t j = i + 1; j < words.size() && !is_option(words[j]); ++j) {
+        if (words[j].text.ends_with(".py")) behind = j + 1;
+      }
+      return behind;
+    }
+    if (words[i].text == "-m" && i + 1 < words.size() && i > 0) {
+      // `python -m torch.distributed.run x.py`: the launcher's own arguments follow.
+      const std::string& module = words[i + 1].text;
+      if (module.find("torch.distributed") == std::string::npos && module != "torchrun") return i + 2;
+    }
+  }
+  return 0;
 }
+
+/// How likely a command is the one that trains.
+int rank_of(const std::vector<ExpandedWord>& words) {
+  const std::size_t behind = behind_program(words);
+  if (behind == 0) return 0;
+  const std::string& program = words[behind - 1].text;
+  for (const char* word : {"train", "finetune", "sft", "run_"}) {
+    if (program.find(word) != std::string::npos) return 2;
+  }
+  return 1;
+}
+
+class CommandFinder {
+ public:
+  CommandFinder(const SourceMap& sources, std::vector<SyntaxProblem>& problems)
+      : sources_(sources), problems_(problems), variables_(problems) {}
+
+  void read(const ShellScript& script, int depth, bool conditional) {
+    std::vector<const ShellCommand*> with_documents;
+    for (const ShellCommand& command : script.commands) {
+      take(command, depth, conditional || command.conditional);
+      if (!command.documents.empty()) with_documents.push_back(&command);
+    }
+    for (const ShellCommand* command : with_documents) read_documents(*command, depth, false);
+    // Only a script that is written to a file and started later holds the command.
+    if (best_flags_ > 0) return;
+    for (const ShellCommand* command : with_documents) read_documents(*command, depth, true);
+  }
+
+  bool found() const { return best_flags_ > 0; }
+  /// Words of the command; of a plain list of arguments, of all lines.
+  std::vector<ExpandedWord> words() { return plain_list_ ? std::move(lines_) : std::move(best_); }
+  void move_variables(ArgumentList& list) {
+    list.variables = std::move(variables_known_);
+    list.open_variables = std::move(variables_open_);
+    if (plain_list_) return;
+    for (EnvironmentVariable& variable : best_variables_) list.variables.push_back(std::move(variable));
+  }
+
+ private:
+  void take(const ShellCommand& command, int depth, bool conditional) {
+    if (command.words.empty()) {
+      for (const ShellAssignment& assignment : command.assignments) {
+        if (command.exports) export_variable(assignment, conditional);
+        variables_.assign(assignment, conditional);
+      }
+      return;
+    }
+    std::vector<ExpandedWord> words;
+    for (const ShellWord& word : command.words) variables_.expand(word, words);
+    if (words.empty()) return;
+    if (words.front().text == ":") {
+      for (const ShellWord& word : command.words) variables_.take_defaults(word);
+      return;
+    }
+    if (words.front().text == "echo" || words.front().text == "printf") return;
+    const bool is_first = !any_command_;
+    any_command_ = true;
+    if (is_first && depth == 0 && is_flag(words.front())) plain_list_ = true;
+    if (depth < kMaxScripts) read_script_words(command, words, depth, conditional);
+    if (plain_list_ && depth == 0) lines_.insert(lines_.end(), words.begin(), words.end());
+    const auto flags = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), is_flag));
+    const int rank = rank_of(words);
+    if (flags == 0 || std::pair(rank, flags) <= std::pair(best_rank_, best_flags_)) return;
+    best_rank_ = rank;
+    best_flags_ = flags;
+    best_ = std::move(words);
+    best_variables_.clear();
+    for (const ShellAssignment& assignment : command.assignments) {
+      if (assignment.is_array || assignment.append) continue;
+      const ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
+      if (value.literal)
+        best_variables_.push_back({assignment.name, assignment.name_span, value.text, value.span});
+    }
+  }
+
+  void export_variable(const ShellAssignment& assignment, bool conditional) {
+    if (assignment.is_array || assignment.append) return;
+    const ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
+    EnvironmentVariable variable{assignment.name, assignment.name_span, value.text, value.span};
+    const bool known = value.literal && !conditional && value.default_of.empty();
+    std::erase_if(known ? variables_open_ : variables_known_,
+                  [&](const EnvironmentVariable& earlier) { return earlier.name == variable.name; });
+    (known ? variables_known_ : variables_open_).push_back(std::move(variable));
+  }
+
+  /// `sh -c "..."` and `eval ...` run a text that is read here.
+  void read_script_words(const ShellCommand& command, const std::vector<ExpandedWord>& words, int depth,
+                         bool conditional) {
+    ShellText text;
+    const auto add = [&](const ShellWord& word) {
+      for (const ExpandedPiece& piece : variables_.pieces(word))
+        text.add(piece.text, piece.span, variables_.mark(piece));
+    };
+    if (words.front().text == "eval") {
+      for (std::size_t i = 1; i < command.words.size(); ++i) {
+        if (!text.text.empty()) text.add(" ", command.words[i].span);
+        add(command.words[i]);
+      }
+    } else {
+      for (std::size_t i = 0; i + 2 < command.words.size() && text.text.empty(); ++i) {
+        const std::string shell = command.words[i].text();
+        const std::string name = shell.substr(shell.rfind('/') + 1);
+        const std::string option = command.words[i + 1].text();
+        if ((name == "sh" || name == "bash" || name == "zsh") && option.size() > 1 && option[0] == '-' &&
+            option[1] != '-' && option.back() == 'c')
+          add(command.words[i + 2]);
+      }
+    }
+    if (!text.text.empty()) read(parse_shell(text, problems_), depth + 1, conditional);
+  }
+
+  /// Here-documents that a shell or sbatch reads; with `all`, those that go elsewhere too.
+  void read_documents(const ShellCommand& command, int depth, bool all) {
+    if (depth >= kMaxScripts) return;
+    const bool runs = std::any_of(command.words.begin(), command.words.end(), [](const ShellWord& word) {
+      const std::string text = word.text();
+      return text == "bash" || text == "sh" || text == "sbatch" || text == "zsh";
+    });
+    if (runs == all) return;
+    for (const ShellHereDocument& document : command.documents) {
+      if (!document.body.exists()) continue;
+      ShellText text;
+      text.add(std::string(sources_.text(document.body)), document.body);
+      std::vector<SyntaxProblem> unheard;  // what goes elsewhere need not be a script
+      read(parse_shell(text, all ? unheard : problems_), depth + 1, false);
+    }
+  }
+
+  const SourceMap& sources_;
+  std::vector<SyntaxProblem>& problems_;
+  ShellVariables variables_;
+  std::vector<ExpandedWord> best_, lines_;
+  std::size_t best_flags_ = 0;
+  int best_rank_ = -1;
+  bool any_command_ = false, plain_list_ = false;
+  std::vector<EnvironmentVariable> variables_known_, variables_open_, best_variables_;
+};
 
 }  // namespace
 
 std::optional<ArgumentList> parse_megatron_arguments(SourceId source, const SourceMap& sources,
                                                      std::vector<SyntaxProblem>& problems) {
+  if (const std::size_t nul = sources[source].bytes().find('\0'); nul != std::string_view::npos) {
+    const auto at = static_cast<std::uint32_t>(nul);
+    problems.push_back(
+        {"a NUL byte stands in the text; this looks like a binary file", {source, at, at + 1}, {}});
+    return std::nullopt;
+  }
   ShellScript script = parse_shell(source, sources, problems);
   ArgumentList list;
   list.comments = std::move(script.comments);
-  Expander expander(problems);
-  std::vector<Word> best;
-  std::size_t best_flags = 0;
-  std::vector<Word> lines;  // of a plain list: every line is a command that begins with a flag
-  bool only_flags = true;
-  for (const ShellCommand& command : script.commands) {
-    std::vector<Word> words;
-    for (const ShellWord& word : command.words) expander.expand(word, words);
-    if (command.words.empty()) {
-      for (const ShellAssignment& assignment : command.assignments)
-        expander.assign(assignment, command.conditional);
-    }
-    if ((command.exports && !command.conditional) || !command.words.empty()) {
-      for (const ShellAssignment& assignment : command.assignments) {
-        if (assignment.is_array || assignment.append || !assignment.value.is_literal()) continue;
-        list.variables.push_back(
-            {assignment.name, assignment.name_span, assignment.value.text(), assignment.value.span});
-      }
-    }
-    const auto flags = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), is_flag));
-    if (!words.empty() && !is_flag(words.front()) && flags > 0) only_flags = false;
-    lines.insert(lines.end(), words.begin(), words.end());
-    if (flags > best_flags) {
-      best_flags = flags;
-      best = std::move(words);
-    }
-  }
-  if (only_flags && !lines.empty() && is_flag(lines.front())) best = std::move(lines);
-  if (best_flags == 0) {
-    problems.push_back({"no command with arguments (`--name value`) is found", Span{source, 0, 0}, {}});
+  CommandFinder finder(sources, problems);
+  finder.read(script, 0, false);
+  if (!finder.found()) {
+    if (problems.empty())
+      problems.push_back({"no command with arguments (`--name value`) is found", Span{source, 0, 0}, {}});
     return std::nullopt;
   }
-  if (best.size() > kMaxWords) {
-    problems.push_back({fmt::format("the command has more than {} words", kMaxWords), best.front().span, {}});
+  finder.move_variables(list);
+  std::vector<ExpandedWord> words = finder.words();
+  if (words.size() > kMaxWords) {
+    problems.push_back(
+        {fmt::format("the command has more than {} words", kMaxWords), words.front().span, {}});
     return std::nullopt;
   }
-  const auto script_word = std::find_if(best.rbegin(), best.rend(), is_script);
-  std::vector<Word> own(script_word.base(), best.end());
-  if (script_word != best.rend()) {
-    list.launcher = group(std::vector<Word>(best.begin(), script_word.base() - 1), nullptr);
-  } else {
-    own = best;
-  }
-  std::vector<Word> loose;
-  list.arguments = group(own, &loose);
-  for (const Word& word : loose) {
-    // Before the first argument: a program name, or something that a shell would have to expand.
-    if (!word.literal)
-      problems.push_back({fmt::format("the arguments in `{}` are not known here", word.text), word.span, {}});
+  const auto own = words.begin() + static_cast<std::ptrdiff_t>(behind_program(words));
+  std::vector<ArgumentValue> before, behind;
+  if (own != words.begin()) list.launcher = group(std::vector<ExpandedWord>(words.begin(), own - 1), before);
+  list.arguments = group(std::vector<ExpandedWord>(own, words.end()), behind);
+  // Without a program word, the words before the first argument are the program and its launcher.
+  for (ArgumentValue& value : behind) {
+    if (own != words.begin() || !value.literal) list.loose.push_back(std::move(value));
   }
   return list;
 }

@@ -3,262 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/spirit/home/x3.hpp>
-#include <charconv>
-#include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
+
+#include "grammar/arguments/python_literal.h"
 
 namespace capstan {
 namespace {
 
-namespace x3 = boost::spirit::x3;
-
-constexpr std::size_t kMaxDepth = 32;
-
-struct Reading {
-  SourceId source;
-  const char* begin;
-  template <class Range>
-  Span span(const Range& range) const {
-    return {source, static_cast<std::uint32_t>(range.begin() - begin),
-            static_cast<std::uint32_t>(range.end() - begin)};
-  }
-};
-struct ReadingTag;
-
-template <class Range>
-std::string view(const Range& range) {
-  return {range.begin(), range.end()};
-}
-
-void append_utf8(std::uint32_t code, std::string& out) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
-
-/// Text between the quotes with Python's escapes resolved; unknown escapes stay as written, as in Python.
-std::string unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      out += text[i];
-      continue;
-    }
-    const char c = text[++i];
-    const auto hex = [&](std::size_t digits) {
-      std::uint32_t code = 0;
-      const char* const first = text.data() + i + 1;
-      if (i + digits < text.size() &&
-          std::from_chars(first, first + digits, code, 16).ptr == first + digits && code <= 0x10FFFF) {
-        append_utf8(code, out);
-        i += digits;
-      } else {
-        out += '\\';
-        out += c;
-      }
-    };
-    switch (c) {
-      case 'n':
-        out += '\n';
-        break;
-      case 't':
-        out += '\t';
-        break;
-      case 'r':
-        out += '\r';
-        break;
-      case '\\':
-      case '\'':
-      case '"':
-        out += c;
-        break;
-      case '\n':
-        break;
-      case 'x':
-        hex(2);
-        break;
-      case 'u':
-        hex(4);
-        break;
-      case 'U':
-        hex(8);
-        break;
-      default:
-        out += '\\';
-        out += c;
-    }
-  }
-  return out;
-}
-
-const auto make_string = [](auto& context) {
-  SyntaxNode& node = x3::_val(context);
-  const Reading& reading = x3::get<ReadingTag>(context);
-  const Span span = reading.span(x3::_attr(context));
-  std::string text = view(x3::_attr(context));
-  const bool raw = text.front() == 'r' || text.front() == 'R';
-  if (raw) text.erase(0, 1);
-  const bool triple = text.size() >= 6 && text[1] == text[0] && text[2] == text[0];
-  const std::size_t quotes = triple ? 3 : 1;
-  text = text.substr(quotes, text.size() - 2 * quotes);
-  if (!raw) text = unescape(text);
-  if (node.span.exists()) {  // adjacent strings join
-    node.scalar = Value(node.scalar.string() + text);
-    node.span.end = span.end;
-  } else {
-    node.scalar = Value(text);
-    node.span = span;
-  }
-};
-
-const auto make_number = [](auto& context) {
-  SyntaxNode& node = x3::_val(context);
-  node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
-  std::string text = view(x3::_attr(context));
-  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-  const bool negative = text.front() == '-';
-  std::string digits = text.substr(text.front() == '-' || text.front() == '+' ? 1 : 0);
-  int radix = 10;
-  if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) radix = 16;
-  if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'o' || digits[1] == 'O')) radix = 8;
-  if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'b' || digits[1] == 'B')) radix = 2;
-  if (radix != 10) digits.erase(0, 2);
-  const bool whole = radix != 10 || digits.find_first_not_of("0123456789") == std::string::npos;
-  bool good = false;
-  if (whole) {
-    std::int64_t value = 0;
-    const std::string signed_digits = (negative ? "-" : "") + digits;
-    const auto [end, error] =
-        std::from_chars(signed_digits.data(), signed_digits.data() + signed_digits.size(), value, radix);
-    good = error == std::errc() && end == signed_digits.data() + signed_digits.size();
-    node.scalar = Value(value);
-  } else {
-    if (digits.front() == '.') digits.insert(0, "0");
-    double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    good = error == std::errc() && end == digits.data() + digits.size();
-    node.scalar = Value(negative ? -value : value);
-  }
-  x3::_pass(context) = good;
-};
-
-const auto make_word = [](auto& context) {
-  SyntaxNode& node = x3::_val(context);
-  node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
-  const std::string word = view(x3::_attr(context));
-  if (word == "True")
-    node.scalar = Value(true);
-  else if (word == "False")
-    node.scalar = Value(false);
-  else if (word == "None")
-    node.scalar = Value();
-  else if (word == "torch.bfloat16")
-    node.scalar = Value("bf16");
-  else if (word == "torch.float16" || word == "torch.half")
-    node.scalar = Value("fp16");
-  else if (word == "torch.float32" || word == "torch.float")
-    node.scalar = Value("fp32");
-  else
-    x3::_pass(context) = false;
-};
-
-/// `AttnBackend.flash`, `CudaGraphScope.attn`: an enum member stands for its name. `F.silu` and the like: a
-/// function by its name.
-const auto make_member = [](auto& context) {
-  SyntaxNode& node = x3::_val(context);
-  node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
-  const std::string word = view(x3::_attr(context));
-  const std::size_t dot = word.rfind('.');
-  const std::string owner = word.substr(0, dot), member = word.substr(dot + 1);
-  if (owner == "F" || owner == "torch.nn.functional")
-    node.scalar = Value("F." + member);
-  else if (owner.find('.') == std::string::npos && owner.front() >= 'A' && owner.front() <= 'Z' &&
-           owner.size() > 1)
-    node.scalar = Value(member);
-  else
-    x3::_pass(context) = false;
-};
-
-template <SyntaxNode::Kind kind>
-constexpr auto open_container = [](auto& context) {
-  x3::_val(context).kind = kind;
-  x3::_val(context).span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
-};
-const auto close_container = [](auto& context) {
-  x3::_val(context).span.end = x3::get<ReadingTag>(context).get().span(x3::_attr(context)).end;
-};
-const auto add_item = [](auto& context) { x3::_val(context).items.push_back(std::move(x3::_attr(context))); };
-const auto add_key = [](auto& context) {
-  const SyntaxNode& key = x3::_attr(context);
-  x3::_val(context).entries.push_back({key.scalar.string(), key.span, {}});
-};
-const auto add_value = [](auto& context) {
-  x3::_val(context).entries.back().value = std::move(x3::_attr(context));
-};
-
-const x3::rule<class LiteralRule, SyntaxNode> literal = "a literal";
-const x3::rule<class StringRule, SyntaxNode> string = "a string";
-const x3::rule<class NumberRule, SyntaxNode> number = "a number";
-const x3::rule<class WordRule, SyntaxNode> word = "a word";
-const x3::rule<class ListRule, SyntaxNode> list = "a list";
-const x3::rule<class DictRule, SyntaxNode> dict = "a dict";
-
-/// Inside brackets line ends and comments are blanks; at the top level they never come (a logical line is one
-/// statement).
-const auto comment = '#' >> *(x3::char_ - '\n');
-const auto gap = x3::omit[*(x3::space | (x3::lit('\\') >> '\n') | comment)];
-const auto escaped = x3::lit('\\') >> x3::char_;
-const auto quoted = [](auto quote) {
-  return x3::lit(quote) >> *(escaped | (x3::char_ - quote - '\\' - '\n')) >> quote;
-};
-const auto tripled = [](const char* quote) {
-  return x3::lit(quote) >> *(escaped | (x3::char_ - x3::lit(quote) - '\\')) >> x3::lit(quote);
-};
-const auto one_string =
-    x3::raw[-x3::char_("rR") >> (tripled("\"\"\"") | tripled("'''") | quoted('"') | quoted('\''))];
-const auto string_def = one_string[make_string] >> *(gap >> one_string[make_string]);
-const auto digits = x3::digit >> *(x3::digit | '_');
-const auto exponent = x3::char_("eE") >> -x3::char_("+-") >> digits;
-const auto float_body =
-    (digits >> '.' >> -digits >> -exponent) | (x3::lit('.') >> digits >> -exponent) | (digits >> exponent);
-const auto radix_body = x3::lit('0') >> x3::char_("xXoObB") >> +(x3::xdigit | '_');
-const auto number_def = x3::raw[-x3::char_("+-") >> (radix_body | float_body | digits)][make_number];
-const auto name = (x3::alpha | '_') >> *(x3::alnum | '_');
-const auto dotted = x3::raw[name >> *('.' >> name)];
-const auto word_def = dotted[make_word] | dotted[make_member];
-const auto items_of = [](auto close) {
-  return gap >> -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
-         x3::raw[x3::lit(close)][close_container];
-};
-// A tuple needs a comma; `(x)` is x.
-const auto list_def =
-    (x3::raw[x3::lit('[')][open_container<SyntaxNode::Kind::list>] >> items_of(']')) |
-    (x3::raw[x3::lit('(')][open_container<SyntaxNode::Kind::list>] >> gap >> literal[add_item] >> gap >>
-     ',' >> gap >>
-     -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
-     x3::raw[x3::lit(')')][close_container]);
-const auto pair = string[add_key] >> gap >> ':' >> gap >> literal[add_value] >> gap;
-const auto dict_def =
-    x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
-    -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_container];
-const auto literal_def = string | number | dict | list | word;
-
-BOOST_SPIRIT_DEFINE(literal, string, number, word, list, dict)
+constexpr int kMaxCalls = 16;  // constructors inside constructors
 
 /// A statement: one line, or several joined by brackets, strings or backslashes.
 struct LogicalLine {
@@ -271,10 +26,13 @@ class LineSplitter {
   LineSplitter(SourceId source, std::string_view text) : source_(source), text_(text) {}
 
   bool run(std::vector<LogicalLine>& lines, std::vector<Comment>& comments, SyntaxProblem& problem) {
+    std::size_t indent = 0;
     while (at_ < text_.size()) {
       const std::size_t start = at_;
       while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-      LogicalLine line{at_, at_, at_ - start};
+      const bool goes_on = start > 0 && text_[start - 1] == ';';
+      if (!goes_on) indent = at_ - start;
+      LogicalLine line{at_, at_, indent};
       if (!take_line(line, comments, problem)) return false;
       if (line.end > line.begin) lines.push_back(line);
     }
@@ -316,6 +74,10 @@ class LineSplitter {
         if (!take_string(problem)) return false;
         line.end = at_;
         continue;
+      }
+      if (c == ';' && brackets.empty()) {  // a further statement on the line
+        ++at_;
+        return true;
       }
       if (c == '(' || c == '[' || c == '{') {
         brackets.push_back(at_);
@@ -388,107 +150,404 @@ bool starts_with_word(std::string_view text, std::initializer_list<std::string_v
   });
 }
 
-bool too_deep(std::string_view text) {
-  std::size_t depth = 0;
-  for (const char c : text) {
-    if (c == '[' || c == '(' || c == '{') ++depth;
-    if ((c == ']' || c == ')' || c == '}') && depth > 0) --depth;
-    if (depth > kMaxDepth) return true;
+/// The last character of the string that begins at `at`.
+std::size_t string_end(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const bool triple = text.substr(at).starts_with(std::string(3, quote));
+  std::size_t end = at + (triple ? 3 : 1);
+  while (end < text.size()) {
+    if (text[end] == '\\')
+      end += 2;
+    else if (triple ? text.substr(end).starts_with(std::string(3, quote)) : text[end] == quote)
+      return end + (triple ? 2 : 0);
+    else
+      ++end;
   }
-  return false;
+  return text.size();
 }
+
+/// What stands outside strings, brackets and comments of a statement.
+class TopLevel {
+ public:
+  explicit TopLevel(std::string_view text) {
+    std::size_t depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (c == '"' || c == '\'') {
+        i = string_end(text, i);
+      } else if (c == '#') {
+        i = std::min(text.find('\n', i), text.size());
+      } else if (c == '(' || c == '[' || c == '{') {
+        ++depth;
+      } else if (c == ')' || c == ']' || c == '}') {
+        if (depth > 0) --depth;
+      } else if (depth == 0) {
+        if (c == ',') commas.push_back(i);
+        if (c == ':') colons.push_back(i);
+        if (c == '=') {
+          const char before = i > 0 ? text[i - 1] : ' ', after = i + 1 < text.size() ? text[i + 1] : ' ';
+          if (after == '=') {
+            ++i;
+          } else if (std::string_view("<>!:").find(before) != std::string_view::npos &&
+                     !(i > 1 && text[i - 2] == before)) {
+            continue;
+          } else {
+            augmented = augmented || std::string_view("+-*/%|&^@<>").find(before) != std::string_view::npos;
+            equals.push_back(i);
+          }
+        }
+      }
+    }
+  }
+
+  std::vector<std::size_t> commas, colons, equals;
+  bool augmented = false;
+};
+
+struct Range {
+  std::size_t begin = 0, end = 0;
+};
+
+class RecipeReader {
+ public:
+  RecipeReader(SourceId source, const SourceMap& sources)
+      : source_(source), sources_(sources), text_(sources[source].bytes()) {}
+
+  void run(const std::vector<LogicalLine>& lines) {
+    for (const LogicalLine& line : lines) find_constant(line);
+    conditional_.reset();
+    functions_.clear();
+    for (const LogicalLine& line : lines) take_line(line);
+  }
+
+  struct Found {
+    std::string variable, function;
+    PythonAssignment assignment;
+  };
+  std::vector<Found> found;
+  std::map<std::pair<std::string, std::string>, Span> calls;  ///< by function and variable
+  std::map<std::string, Span> function_places;
+
+ private:
+  struct Open {
+    std::size_t indent;
+    std::string name, header;
+  };
+
+  Span span(std::size_t begin, std::size_t end) const {
+    return {source_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
+  }
+  std::string_view text(Range range) const { return text_.substr(range.begin, range.end - range.begin); }
+  Range trim(Range range) const {
+    const auto blank = [&](std::size_t at) {
+      return std::string_view(" \t\r\n\\").find(text_[at]) != std::string_view::npos;
+    };
+    while (range.begin < range.end && (blank(range.begin) || text_[range.begin] == '#')) {
+      if (text_[range.begin] == '#') range.begin = std::min(text_.find('\n', range.begin), range.end);
+      if (range.begin < range.end) ++range.begin;
+    }
+    while (range.end > range.begin && blank(range.end - 1)) --range.end;
+    return range;
+  }
+  std::string function() const { return functions_.empty() ? "" : functions_.back().name; }
+
+  /// Follows functions and conditions; gives what is left of the line, and nothing for a mere header.
+  std::optional<Range> enter(const LogicalLine& line) {
+    const Range whole{line.begin, line.end};
+    const std::string_view statement = text(whole);
+    if (conditional_ && line.indent <= *conditional_) conditional_.reset();
+    while (!functions_.empty() && line.indent <= functions_.back().indent) functions_.pop_back();
+    const bool defines = starts_with_word(statement, {"def", "async", "class"});
+    const bool branches = starts_with_word(
+        statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "match", "case"});
+    if (!defines && !branches && !starts_with_word(statement, {"with"})) return whole;
+    const TopLevel top(statement);
+    if (branches && !conditional_) conditional_ = line.indent;
+    if (starts_with_word(statement, {"def", "async"})) {
+      const std::size_t def = statement.find("def");
+      std::size_t begin = def == std::string_view::npos ? statement.size() : def + 3, length = 0;
+      while (begin < statement.size() && statement[begin] == ' ') ++begin;
+      const auto name = dotted_name(statement.substr(std::min(begin, statement.size())), length);
+      functions_.push_back({line.indent, name.empty() ? "?" : name.front(), std::string(statement)});
+      if (!name.empty())
+        function_places.emplace(name.front(), span(line.begin + begin, line.begin + begin + length));
+    }
+    if (top.colons.empty()) return std::nullopt;
+    const Range rest = trim({line.begin + top.colons.back() + 1, line.end});
+    if (rest.begin >= rest.end) return std::nullopt;
+    return rest;
+  }
+
+  void find_constant(const LogicalLine& line) {
+    const auto range = enter(line);
+    if (!range) return;
+    const std::string_view statement = text(*range);
+    const TopLevel top(statement);
+    if (top.equals.empty()) return;
+    std::size_t length = 0;
+    const auto name = dotted_name(statement, length);
+    if (name.size() != 1) return;
+    Constant& constant = constants_[name.front()];
+    ++constant.count;
+    const Range value = trim({range->begin + top.equals.front() + 1, range->end});
+    const bool plain = top.equals.size() == 1 && !top.augmented && !conditional_ && top.commas.empty() &&
+                       trim({range->begin + length, range->begin + top.equals.front()}).begin >=
+                           trim({range->begin + length, range->begin + top.equals.front()}).end;
+    std::string why;
+    if (plain) constant.value = parse_python_literal(span(value.begin, value.end), sources_, why);
+    constant.function = function();
+  }
+
+  void take_line(const LogicalLine& line) {
+    const auto range = enter(line);
+    if (!range) return;
+    const std::string_view statement = text(*range);
+    if (statement.starts_with("setattr")) return take_setattr(*range);
+    const TopLevel top(statement);
+    if (top.equals.empty()) return;
+    const Range value = trim({range->begin + top.equals.back() + 1, range->end});
+    for (std::size_t i = 0; i < top.equals.size(); ++i) {
+      std::size_t end = top.equals[i];
+      if (top.augmented)
+        while (end > 0 && std::string_view("+-*/%|&^@<>").find(statement[end - 1]) != std::string_view::npos)
+          --end;
+      const std::size_t begin = i == 0 ? 0 : top.equals[i - 1] + 1;
+      take_target(trim({range->begin + begin, range->begin + end}), value, top.augmented);
+    }
+  }
+
+  /// Parts between commas outside brackets; a trailing comma makes no part.
+  std::vector<Range> parts_of(Range range) const {
+    const TopLevel top(text(range));
+    std::vector<Range> out;
+    std::size_t begin = range.begin;
+    for (const std::size_t comma : top.commas) {
+      out.push_back(trim({begin, range.begin + comma}));
+      begin = range.begin + comma + 1;
+    }
+    const Range last = trim({begin, range.end});
+    if (last.end > last.begin) out.push_back(last);
+    return out;
+  }
+  Range without_parentheses(Range range) const {
+    const std::string_view all = text(range);
+    if (all.size() < 2 || (all.front() != '(' && all.front() != '[') ||
+        (all.back() != ')' && all.back() != ']'))
+      return range;
+    return trim({range.begin + 1, range.end - 1});
+  }
+
+  void take_target(Range target, Range value, bool augmented) {
+    const TopLevel top(text(target));
+    const bool bracketed =
+        !text(target).empty() && (text(target).front() == '(' || text(target).front() == '[');
+    if (!top.commas.empty() || bracketed) {
+      const auto targets = parts_of(bracketed ? without_parentheses(target) : target);
+      auto values = parts_of(value);
+      if (values.size() == 1) values = parts_of(without_parentheses(value));
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        const bool paired = values.size() == targets.size();
+        take_one(targets[i], paired ? values[i] : value,
+                 paired ? "" : "a part of a value that is no literal");
+      }
+      return;
+    }
+    Range name = target;  // `cfg.x: int = 1`
+    if (!top.colons.empty()) name = trim({target.begin, target.begin + top.colons.front()});
+    take_one(name, value, augmented ? "an augmented assignment" : "");
+  }
+
+  void take_one(Range target, Range value, std::string reason) {
+    std::size_t length = 0;
+    const auto parts = dotted_name(text(target), length);
+    if (parts.empty()) return;
+    if (length < target.end - target.begin) {
+      if (text_[target.begin + length] != '[') return;
+      if (reason.empty()) reason = "an assignment to an element";
+    }
+    if (parts.size() == 1) {
+      if (reason.empty() && text(value).find('(') != std::string_view::npos) {
+        calls[{function(), parts[0]}] = span(value.begin, value.end);
+        take_arguments(parts[0], {}, value, 0);
+      }
+      return;
+    }
+    Found entry{parts[0], function(), {}};
+    entry.assignment.path.assign(parts.begin() + 1, parts.end());
+    entry.assignment.key_span = span(target.begin, target.begin + length);
+    if (reason.empty() && take_arguments(parts[0], entry.assignment.path, value, 0)) return;
+    add(std::move(entry), value, std::move(reason));
+  }
+
+  /// `Name(key=value, ...)` with a class name: each argument is an assignment. False for other values.
+  bool take_arguments(const std::string& variable, const std::vector<std::string>& path, Range value,
+                      int depth) {
+    std::size_t length = 0;
+    const auto name = dotted_name(text(value), length);
+    if (name.empty() || depth > kMaxCalls || conditional_) return false;
+    const char first = name.back().front();
+    const Range call = trim({value.begin + length, value.end});
+    if (first < 'A' || first > 'Z' || text(call).size() < 2 || text(call).front() != '(') return false;
+    if (matching(call.begin) + 1 != call.end) return false;
+    const auto arguments = parts_of({call.begin + 1, call.end - 1});
+    if (path.empty() && arguments.empty()) return false;
+    for (const Range& argument : arguments) {
+      const TopLevel top(text(argument));
+      std::size_t key_length = 0;
+      const auto key = dotted_name(text(argument), key_length);
+      Found entry{variable, function(), {}};
+      entry.assignment.path = path;
+      if (top.equals.empty() || key.size() != 1 ||
+          trim({argument.begin + key_length, argument.begin + top.equals.front()}).begin <
+              trim({argument.begin + key_length, argument.begin + top.equals.front()}).end) {
+        if (path.empty()) continue;
+        entry.assignment.key_span = span(argument.begin, argument.end);
+        add(std::move(entry), argument, "an argument without a name");
+        continue;
+      }
+      entry.assignment.path.push_back(key.front());
+      entry.assignment.key_span = span(argument.begin, argument.begin + key_length);
+      const Range inner = trim({argument.begin + top.equals.front() + 1, argument.end});
+      if (take_arguments(variable, entry.assignment.path, inner, depth + 1)) continue;
+      add(std::move(entry), inner, "");
+    }
+    return true;
+  }
+
+  /// The bracket that closes the one at `open`.
+  std::size_t matching(std::size_t open) const {
+    std::size_t depth = 0;
+    for (std::size_t i = open; i < text_.size(); ++i) {
+      const char c = text_[i];
+      if (c == '"' || c == '\'') {
+        i = string_end(text_, i);
+      } else if (c == '#') {
+        i = std::min(text_.find('\n', i), text_.size());
+      } else if (c == '(' || c == '[' || c == '{') {
+        ++depth;
+      } else if ((c == ')' || c == ']' || c == '}') && --depth == 0) {
+        return i;
+      }
+    }
+    return text_.size();
+  }
+
+  void take_setattr(Range range) {
+    const std::size_t open = text(range).find('(');
+    if (open == std::string_view::npos) return;
+    const auto arguments = parts_of({range.begin + open + 1, range.end - 1});
+    if (arguments.size() != 3) return;
+    std::size_t length = 0;
+    const auto owner = dotted_name(text(arguments[0]), length);
+    if (owner.empty() || length < arguments[0].end - arguments[0].begin) return;
+    std::string why;
+    const auto name = parse_python_literal(span(arguments[1].begin, arguments[1].end), sources_, why);
+    Found entry{owner[0], function(), {}};
+    entry.assignment.path.assign(owner.begin() + 1, owner.end());
+    entry.assignment.key_span = span(arguments[0].begin, arguments[1].end);
+    const bool named = name && name->scalar.kind() == Value::Kind::string;
+    if (named) entry.assignment.path.push_back(name->scalar.string());
+    if (entry.assignment.path.empty()) return;
+    add(std::move(entry), arguments[2], named ? "" : "set under a name that is not known");
+  }
+
+  void add(Found entry, Range value, std::string reason) {
+    if (conditional_) reason = "a value set under a condition or in a loop";
+    SyntaxNode& node = entry.assignment.value;
+    if (reason.empty()) {
+      if (const SyntaxNode* constant = constant_named(text(value))) {
+        node = *constant;
+        found.push_back(std::move(entry));
+        return;
+      }
+      if (auto literal = parse_python_literal(span(value.begin, value.end), sources_, reason)) {
+        node = std::move(*literal);
+        found.push_back(std::move(entry));
+        return;
+      }
+    }
+    node.kind = SyntaxNode::Kind::unsupported;
+    node.what = std::move(reason);
+    node.span = span(value.begin, value.end);
+    found.push_back(std::move(entry));
+  }
+
+  const SyntaxNode* constant_named(std::string_view name) const {
+    const auto known = constants_.find(name);
+    if (known == constants_.end() || known->second.count != 1 || !known->second.value) return nullptr;
+    if (!known->second.function.empty() && known->second.function != function()) return nullptr;
+    for (const Open& open : functions_) {  // a parameter of that name is another thing
+      for (std::size_t at = open.header.find(name); at != std::string::npos;
+           at = open.header.find(name, at + 1)) {
+        const bool begins = at == 0 || !is_name(open.header[at - 1]);
+        const std::size_t end = at + name.size();
+        if (begins && (end >= open.header.size() || !is_name(open.header[end]))) return nullptr;
+      }
+    }
+    return &*known->second.value;
+  }
+
+  struct Constant {
+    int count = 0;
+    std::optional<SyntaxNode> value;
+    std::string function;
+  };
+
+  SourceId source_;
+  const SourceMap& sources_;
+  std::string_view text_;
+  std::optional<std::size_t> conditional_;  ///< indentation of the outermost open condition or loop
+  std::vector<Open> functions_;
+  std::map<std::string, Constant, std::less<>> constants_;
+};
 
 }  // namespace
 
 std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
-                                                SyntaxProblem& problem) {
+                                                const std::string& run, SyntaxProblem& problem) {
   const std::string_view text = sources[source].bytes();
   PythonRecipe recipe;
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const auto at = static_cast<std::uint32_t>(nul);
+    problem = {"a NUL byte stands in the text; this looks like a binary file", {source, at, at + 1}, {}};
+    return std::nullopt;
+  }
   std::vector<LogicalLine> lines;
   if (!LineSplitter(source, text).run(lines, recipe.comments, problem)) return std::nullopt;
-
-  struct Assignment {
-    std::string variable;
-    PythonAssignment assignment;
-  };
-  std::vector<Assignment> assignments;
-  std::map<std::string, Span> calls;
+  RecipeReader reader(source, sources);
+  reader.run(lines);
   std::map<std::string, std::size_t> uses;
-  std::size_t conditional_indent =
-      std::string_view::npos;  // indentation of the innermost open condition or loop
-  const auto span = [&](std::size_t begin, std::size_t end) {
-    return Span{source, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
-  };
-  for (const LogicalLine& line : lines) {
-    const std::string_view statement = text.substr(line.begin, line.end - line.begin);
-    if (line.indent <= conditional_indent && conditional_indent != std::string_view::npos)
-      conditional_indent = std::string_view::npos;
-    if (starts_with_word(statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "with",
-                                     "match", "case"})) {
-      if (conditional_indent == std::string_view::npos) conditional_indent = line.indent;
-      continue;
-    }
-    std::size_t length = 0;
-    const std::vector<std::string> parts = dotted_name(statement, length);
-    if (parts.empty()) continue;
-    std::size_t at = length;
-    while (at < statement.size() && (statement[at] == ' ' || statement[at] == '\t')) ++at;
-    const bool subscript = at < statement.size() && statement[at] == '[';
-    const std::size_t equal = statement.find('=', at);
-    const bool plain = at < statement.size() && statement[at] == '=' &&
-                       (at + 1 >= statement.size() || statement[at + 1] != '=');
-    const bool augmented = !plain && at + 1 < statement.size() &&
-                           std::string_view("+-*/%|&^").find(statement[at]) != std::string_view::npos &&
-                           equal != std::string_view::npos && equal <= at + 2;
-    if (!plain && !augmented && !(subscript && equal != std::string_view::npos)) continue;
-    if (parts.size() == 1) {
-      if (plain && statement.find('(', at) != std::string_view::npos) {
-        std::size_t begin = at + 1;
-        while (begin < statement.size() && statement[begin] == ' ') ++begin;
-        calls[parts[0]] = span(line.begin + begin, line.end);
-      }
-      continue;
-    }
-    Assignment assignment;
-    assignment.variable = parts[0];
-    assignment.assignment.path.assign(parts.begin() + 1, parts.end());
-    assignment.assignment.key_span = span(line.begin, line.begin + length);
-    SyntaxNode& node = assignment.assignment.value;
-    std::size_t begin = equal + 1;
-    while (begin < statement.size() && (statement[begin] == ' ' || statement[begin] == '\t')) ++begin;
-    const std::string_view value = statement.substr(std::min(begin, statement.size()));
-    const auto unknown = [&](std::string what) {
-      node = SyntaxNode{};
-      node.kind = SyntaxNode::Kind::unsupported;
-      node.what = std::move(what);
-      node.span = span(line.begin + begin, line.end);
-    };
-    if (conditional_indent != std::string_view::npos) {
-      unknown("a value set under a condition or in a loop");
-    } else if (augmented) {
-      unknown("an augmented assignment");
-    } else if (subscript) {
-      unknown("an assignment to an element");
-    } else if (too_deep(value)) {
-      unknown("a value nested too deeply");
-    } else {
-      Reading reading{source, text.data()};
-      const char* first = value.data();
-      const char* const last = first + value.size();
-      const auto whole = x3::with<ReadingTag>(std::ref(reading))[gap >> literal >> gap];
-      if (!x3::parse(first, last, whole, node) || first != last) unknown("an expression that is no literal");
-    }
-    ++uses[assignment.variable];
-    assignments.push_back(std::move(assignment));
-  }
+  for (const auto& entry : reader.found) ++uses[entry.variable];
   for (const auto& [variable, count] : uses) {
     if (recipe.variable.empty() || count > uses[recipe.variable]) recipe.variable = variable;
   }
-  for (Assignment& assignment : assignments) {
-    if (assignment.variable == recipe.variable)
-      recipe.assignments.push_back(std::move(assignment.assignment));
+  std::set<std::string> functions;
+  for (const auto& entry : reader.found) {
+    if (entry.variable != recipe.variable || entry.function.empty()) continue;
+    if (!functions.insert(entry.function).second) continue;
+    const bool wanted = run.empty() ? recipe.function.empty() : entry.function == run;
+    if (wanted)
+      recipe.function = entry.function;
+    else
+      recipe.further.push_back({entry.function, reader.function_places[entry.function]});
   }
-  if (const auto call = calls.find(recipe.variable); call != calls.end()) recipe.base = call->second;
+  if (!run.empty() && recipe.function != run) {
+    std::string names;
+    for (const auto& function : recipe.further) names += (names.empty() ? "`" : ", `") + function.name + "`";
+    problem = {names.empty() ? fmt::format("no function `{}` assigns to a config here", run)
+                             : fmt::format("no function `{}` assigns to a config here; {} do", run, names),
+               {source, 0, 0},
+               {}};
+    return std::nullopt;
+  }
+  for (auto& entry : reader.found) {
+    if (entry.variable == recipe.variable && (entry.function.empty() || entry.function == recipe.function))
+      recipe.assignments.push_back(std::move(entry.assignment));
+  }
+  for (const std::string& function : {std::string(), recipe.function}) {
+    if (const auto call = reader.calls.find({function, recipe.variable}); call != reader.calls.end())
+      recipe.base = call->second;
+  }
   return recipe;
 }
 

@@ -1,6 +1,8 @@
-// Python recipes as straight-line code: `cfg.section.key = literal`. Each assignment gets its place; one
-// whose value is no literal, or that stands in a condition, loop or helper, is listed as unknown, never
-// guessed. Other statements are passed over.
+// Python recipes as straight-line code: `cfg.section.key = literal`, also chained, in tuples, as arguments of
+// a constructor (`cfg.ddp = DistributedDataParallelConfig(overlap_grad_reduce=True)`) or of `setattr`. A name
+// that is assigned once, to a literal, stands for it. Each assignment gets its place; one whose value is no
+// literal, or that stands in a condition or loop, is listed as unknown, never guessed. Other statements are
+// passed over.
 #pragma once
 
 #include <optional>
@@ -16,19 +18,26 @@ namespace capstan {
 
 struct PythonAssignment {
   std::vector<std::string> path;  ///< without the variable: {"model", "cuda_graph_impl"}
-  Span key_span;                  ///< the dotted path with the variable
+  Span key_span;                  ///< the dotted path with the variable, or the name of the argument
   SyntaxNode value;               ///< unsupported when it is not known; `what` says why
 };
 
 struct PythonRecipe {
-  std::string variable;  ///< "cfg"; the name that most assignments use
-  std::vector<PythonAssignment> assignments;
+  struct Function {
+    std::string name;
+    Span place;
+  };
+  std::string variable;                       ///< "cfg"; the name that most assignments use
+  std::vector<PythonAssignment> assignments;  ///< of the module and of one function
   std::vector<Comment> comments;
-  Span base;  ///< the call that makes the variable, if any: its values are unknown
+  Span base;                      ///< the call that makes the variable, if any: its values are unknown
+  std::string function;           ///< the function that is read; empty if all stands in the module
+  std::vector<Function> further;  ///< functions with assignments that are not read
 };
 
-/// Nothing (with a problem) for texts whose strings or brackets do not close.
+/// Reads the function named `run`; the first that assigns when it is empty. Nothing (with a problem) for
+/// texts whose strings or brackets do not close, and when there is no such function.
 std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
-                                                SyntaxProblem& problem);
+                                                const std::string& run, SyntaxProblem& problem);
 
 }  // namespace capstan

@@ -106,16 +106,21 @@ class ShellReader {
   }
 
   void take_here_documents() {
-    for (const auto& [word, place] : std::exchange(pending_documents_, {})) {
+    for (const auto& [word, place, expands] : std::exchange(pending_documents_, {})) {
       bool closed = false;
+      const std::size_t begin = at_;
+      std::size_t body_end = at_;
       while (at_ < text_.size() && !closed) {
         const std::size_t end = std::min(text_.find('\n', at_), text_.size());
         std::string_view line = text_.substr(at_, end - at_);
         while (!line.empty() && line.front() == '\t') line.remove_prefix(1);  // `<<-` allows tabs
         if (line.ends_with('\r')) line.remove_suffix(1);
         closed = line == word;
+        if (closed) body_end = at_;
         at_ = std::min(end + 1, text_.size());
       }
+      if (closed && !script_.commands.empty())
+        script_.commands.back().documents.push_back({span(begin, body_end), expands});
       if (!closed) report(fmt::format("the here-document has no closing `{}`", word), place);
     }
   }
@@ -241,7 +246,8 @@ class ShellReader {
       skip_blanks();
       const std::size_t begin = at_;
       const ShellWord word = take_word();
-      pending_documents_.emplace_back(word.text(), begin);
+      const bool quoted = text_.substr(begin, at_ - begin).find_first_of("'\"\\") != std::string_view::npos;
+      pending_documents_.push_back({word.text(), begin, !quoted});
       return;
     } else if (starts_with("<(") || starts_with(">(")) {  // process substitution
       ++at_;
@@ -311,6 +317,8 @@ class ShellReader {
       const char c = peek();
       if (literal.empty()) literal_begin = at_;
       if (c == '\\') {
+        flush(false);  // so that every part stands in the source as it is, or is one escaped character
+        literal_begin = at_;
         if (starts_with("\\\n"))
           at_ += 2;
         else if (starts_with("\\\r\n"))
@@ -319,6 +327,7 @@ class ShellReader {
           literal += text_[at_ + 1], at_ += 2;
         else
           ++at_;
+        flush(false);
       } else if (c == '\'') {
         flush(false);
         const std::size_t opening = at_++;
@@ -367,12 +376,22 @@ class ShellReader {
       if (c == '"') break;
       if (c == '\\' && at_ + 1 < text_.size()) {
         const char next = text_[at_ + 1];
-        if (next == '\n')
-          at_ += 2;
-        else if (next == '"' || next == '\\' || next == '$' || next == '`')
-          literal += next, at_ += 2;
-        else
-          literal += c, ++at_;
+        const bool line_end = next == '\n' || starts_with("\\\r\n");
+        if (line_end || next == '"' || next == '\\' || next == '$' || next == '`') {
+          if (!literal.empty()) flush();
+          literal_begin = at_;
+          if (line_end) {
+            at_ += next == '\n' ? 2 : 3;
+          } else {
+            literal += next;
+            at_ += 2;
+            flush();
+          }
+          literal_begin = at_;
+        } else {
+          literal += c;
+          ++at_;
+        }
       } else if (c == '$' || c == '`') {
         flush();
         take_expansion(word, true);
@@ -479,7 +498,12 @@ class ShellReader {
   int depth_ = 0;
   bool behind_condition_ = false;
   bool peek_ends_keyword_ = false;
-  std::vector<std::pair<std::string, std::size_t>> pending_documents_;
+  struct PendingDocument {
+    std::string word;
+    std::size_t place;
+    bool expands;
+  };
+  std::vector<PendingDocument> pending_documents_;
   std::vector<std::string> exported_;
   std::uint32_t line_ = 1;
   std::size_t counted_ = 0;
@@ -500,7 +524,7 @@ std::string ShellWord::text() const {
         out += "$" + part.text;
         break;
       case ShellPart::Kind::array:
-        out += "${" + part.text + "[@]}";
+        out += part.text == "@" ? "$@" : "${" + part.text + "[@]}";
         break;
       case ShellPart::Kind::defaulted:
         out += "${" + part.text + ":-" + part.fallback + "}";
@@ -516,6 +540,97 @@ std::string ShellWord::text() const {
 
 ShellScript parse_shell(SourceId source, const SourceMap& sources, std::vector<SyntaxProblem>& problems) {
   return ShellReader(source, sources[source].bytes(), problems).run();
+}
+
+void ShellText::add(const std::string& part, Span span, int mark) {
+  if (part.empty()) return;
+  pieces.push_back({text.size(), span, mark});
+  text += part;
+}
+
+namespace {
+
+/// Puts places of the source where the reader put those of the made text.
+class PlaceMapper {
+ public:
+  explicit PlaceMapper(const ShellText& text) : text_(text) {}
+
+  void map(ShellScript& script) const {
+    for (ShellCommand& command : script.commands) {
+      for (ShellAssignment& assignment : command.assignments) {
+        map(assignment.name_span);
+        map(assignment.value);
+        for (ShellWord& item : assignment.items) map(item);
+      }
+      for (ShellWord& word : command.words) map(word);
+      for (ShellHereDocument& document : command.documents) map(document.body);
+      map(command.span);
+    }
+    script.comments.clear();
+  }
+  /// The place of a part; that of its first piece when the pieces lie apart.
+  void map(Span& span) const {
+    if (text_.pieces.empty()) {
+      span = Span{};
+      return;
+    }
+    const std::size_t begin = span.begin, end = span.end;
+    const std::size_t first = index_of(begin), last = index_of(std::max(begin, end == 0 ? 0 : end - 1));
+    Span out = text_.pieces[first].span, tail = text_.pieces[last].span;
+    if (is_exact(first))
+      out.begin += static_cast<std::uint32_t>(std::min(begin - text_.pieces[first].begin, size_of(first)));
+    if (is_exact(last)) {
+      const std::size_t inside = end > text_.pieces[last].begin ? end - text_.pieces[last].begin : 0;
+      tail.end = tail.begin + static_cast<std::uint32_t>(std::min(inside, size_of(last)));
+    }
+    if (tail.source == out.source && tail.end >= out.begin) out.end = tail.end;
+    span = out;
+  }
+
+ private:
+  void map(ShellWord& word) const {
+    for (ShellPart& part : word.parts) {
+      part.mark = mark_of(part.span);
+      map(part.span);
+    }
+    map(word.span);
+  }
+  /// The first mark of the pieces that the part is made of.
+  int mark_of(const Span& span) const {
+    if (text_.pieces.empty()) return -1;
+    for (std::size_t i = index_of(span.begin); i < text_.pieces.size(); ++i) {
+      if (text_.pieces[i].begin >= span.end) break;
+      if (text_.pieces[i].mark >= 0) return text_.pieces[i].mark;
+    }
+    return -1;
+  }
+  std::size_t index_of(std::size_t at) const {
+    const auto behind = std::upper_bound(
+        text_.pieces.begin(), text_.pieces.end(), at,
+        [](std::size_t place, const ShellText::Piece& piece) { return place < piece.begin; });
+    return static_cast<std::size_t>(behind - text_.pieces.begin()) - (behind == text_.pieces.begin() ? 0 : 1);
+  }
+  std::size_t size_of(std::size_t index) const {
+    const std::size_t end =
+        index + 1 < text_.pieces.size() ? text_.pieces[index + 1].begin : text_.text.size();
+    return end - text_.pieces[index].begin;
+  }
+  bool is_exact(std::size_t index) const {
+    return text_.pieces[index].span.end - text_.pieces[index].span.begin == size_of(index);
+  }
+
+  const ShellText& text_;
+};
+
+}  // namespace
+
+ShellScript parse_shell(const ShellText& text, std::vector<SyntaxProblem>& problems) {
+  const std::size_t before = problems.size();
+  ShellScript script = ShellReader(kNoSource, text.text, problems).run();
+  const PlaceMapper mapper(text);
+  mapper.map(script);
+  for (std::size_t i = before; i < problems.size(); ++i) mapper.map(problems[i].where);
+  return script;
 }
 
 }  // namespace capstan

@@ -28,6 +28,7 @@ struct ShellPart {
   std::string fallback;
   bool quoted = false;  ///< stands in double or single quotes: no word splitting
   Span span;
+  int mark = -1;  ///< of the piece it comes from, in a text that was put together
 };
 
 /// One word; its parts stand directly behind each other.
@@ -48,11 +49,18 @@ struct ShellAssignment {
   std::vector<ShellWord> items;  ///< for arrays
 };
 
+/// Text behind `<<WORD`, up to the line with the word.
+struct ShellHereDocument {
+  Span body;
+  bool expands = true;  ///< false for `<<'WORD'`
+};
+
 struct ShellCommand {
   std::vector<ShellAssignment> assignments;  ///< before the words, or of export, declare, local, readonly
   std::vector<ShellWord> words;  ///< without assignments and redirections; empty for bare assignments
   bool exports = false;          ///< `export X=1`
   bool conditional = false;      ///< inside if, loop, case or function, or behind `&&`, `||`
+  std::vector<ShellHereDocument> documents;
   Span span;
 };
 
@@ -64,5 +72,20 @@ struct ShellScript {
 /// Never fails as a whole; unterminated quotes, parentheses and here-documents are reported with their
 /// opening place.
 ShellScript parse_shell(SourceId source, const SourceMap& sources, std::vector<SyntaxProblem>& problems);
+
+/// A text put together from pieces of a source, as `sh -c "..."` gets it. Places in the result are those of
+/// the pieces.
+struct ShellText {
+  struct Piece {
+    std::size_t begin = 0;  ///< in `text`
+    Span span;              ///< of the same length as the piece when the text stands there as it is
+    int mark = -1;          ///< what the caller knows of the piece; parts made of it carry it
+  };
+  std::string text;
+  std::vector<Piece> pieces;  ///< in order
+  void add(const std::string& part, Span span, int mark = -1);
+};
+/// Comments are not collected.
+ShellScript parse_shell(const ShellText& text, std::vector<SyntaxProblem>& problems);
 
 }  // namespace capstan

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -149,6 +150,7 @@ class TreeBuilder : public YAML::EventHandler {
     Span key_span;
     std::vector<SyntaxNode> merges;
     std::map<std::string, bool, std::less<>> keys;
+    bool has_duplicates = false;
   };
 
   [[noreturn]] static void stop(std::string message, Span where) {
@@ -191,7 +193,9 @@ class TreeBuilder : public YAML::EventHandler {
       end = std::min(end + 1, text_.size());
     } else if (text_.substr(begin).starts_with(value)) {
       end = begin + value.size();
-    } else {  // block or folded scalars: the first line
+    } else if (begin < text_.size() && (text_[begin] == '|' || text_[begin] == '>')) {  // block scalars
+      end = std::min(text_.find_first_of(" \t\r\n", begin), text_.size());
+    } else {  // scalars folded over lines: the first one
       end = std::min(text_.find_first_of("\r\n", begin), text_.size());
     }
     span.end = static_cast<std::uint32_t>(end);
@@ -233,6 +237,14 @@ class TreeBuilder : public YAML::EventHandler {
       const std::size_t found = text_.find(closing, std::max(span.end - 1, span.begin + 1));
       if (found != std::string_view::npos) span.end = static_cast<std::uint32_t>(found + 1);
     }
+    if (frame.has_duplicates) {  // the last one holds
+      std::set<std::string> seen;
+      std::vector<SyntaxEntry>& entries = frame.node.entries;
+      for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+        if (!seen.insert(entry->key).second) entry->key_span = Span{};
+      }
+      std::erase_if(entries, [](const SyntaxEntry& entry) { return !entry.key_span.exists(); });
+    }
     for (SyntaxNode& merged : frame.merges) {
       for (SyntaxEntry& entry : merged.entries) {
         if (frame.keys.emplace(entry.key, true).second) frame.node.entries.push_back(std::move(entry));
@@ -265,7 +277,7 @@ class TreeBuilder : public YAML::EventHandler {
         std::string message = fmt::format("the key `{}` stands twice in this mapping", frame.key);
         if (duplicates_ == nullptr) stop(std::move(message), node.span);
         duplicates_->push_back({message + "; the last one holds", node.span, {}});
-        std::erase_if(frame.node.entries, [&](const SyntaxEntry& entry) { return entry.key == frame.key; });
+        frame.has_duplicates = true;
       }
       return;
     }

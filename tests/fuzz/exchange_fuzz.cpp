@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   else if (problem.message.empty() || problem.where.end > size)
     std::abort();
   problem = {};
-  if (const auto recipe = parse_python_recipe(id, sources, problem)) {
+  if (const auto recipe = parse_python_recipe(id, sources, "", problem)) {
     for (const PythonAssignment& assignment : recipe->assignments) visit(assignment.value, size);
   } else if (problem.message.empty() || problem.where.begin > size) {
     std::abort();

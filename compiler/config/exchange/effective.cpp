@@ -14,7 +14,8 @@ bool stays_out(std::string_view section) {
 }
 
 /// An integer where the key takes floats only is that float, as the framework computes with it.
-Value conformed(const Value& value, const TypeSet& type) {
+Value conformed(const Value& given, const TypeSet& type) {
+  const Value value = function_name(given);
   if (value.kind() == Value::Kind::integer && type.floating && !type.integer && !type.any)
     return Value(static_cast<double>(value.integer()));
   if (value.kind() == Value::Kind::list && type.list_floating && !type.list_integer && !type.list_any) {
@@ -29,13 +30,26 @@ Value conformed(const Value& value, const TypeSet& type) {
 
 }  // namespace
 
+Value function_name(const Value& value) {
+  if (value.kind() != Value::Kind::string) return value;
+  for (const std::string_view prefix : {"F.", "torch.nn.functional."}) {
+    if (value.string().starts_with(prefix) && value.string().size() > prefix.size())
+      return Value(value.string().substr(prefix.size()));
+  }
+  return value;
+}
+
 std::vector<EffectiveValue> effective_config(const Config& config, const SchemaView& view) {
   std::vector<EffectiveValue> out;
   const Schema& schema = view.schema();
   std::map<std::string_view, const Setting*> under_old_name;  // by the new name
   for (const auto& [path, setting] : config.settings) {
     const KeyInfo* key = schema.find(path);
-    if (key != nullptr && !key->renamed_to.empty()) under_old_name.emplace(key->renamed_to, &setting);
+    if (key == nullptr || key->renamed_to.empty()) continue;
+    const KeySpec* spec = view.find(path).spec;
+    const bool says_nothing = spec != nullptr && spec->has_default && spec->default_text.empty() &&
+                              spec->default_value == setting.value;
+    if (!says_nothing) under_old_name.emplace(key->renamed_to, &setting);
   }
   for (const KeyInfo& key : schema.keys()) {
     if (stays_out(section_of(key.path)) || section_of(key.path) == kEnvironmentSection) continue;
@@ -61,7 +75,7 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
     out.push_back(std::move(value));
   }
   for (const auto& [path, setting] : config.settings) {
-    if (section_of(path) == kEnvironmentSection)
+    if (section_of(path) == kEnvironmentSection && !setting.value.is_none())  // none: not set
       out.push_back({path, setting.value, setting.origin.kind, &setting, {}});
   }
   std::sort(out.begin(), out.end(),

@@ -19,6 +19,9 @@ struct EffectiveValue {
   std::string default_text;          ///< how the source writes a default that no Value can hold
 };
 
+/// Functions have several spellings: "F.silu", "torch.nn.functional.silu" and "silu" are "silu".
+Value function_name(const Value& value);
+
 /// Sorted by path. Settings that the stack does not know stay out.
 std::vector<EffectiveValue> effective_config(const Config& config, const SchemaView& view);
 /// SHA-256 in hex over paths and values, defaults included; origins and places do not count.

@@ -41,6 +41,7 @@ void merge(SyntaxNode& into, SyntaxNode from) {
 LayerBuilder::LayerBuilder(OriginKind kind, SourceId source) {
   layer_.kind = kind;
   layer_.source = source;
+  layer_.foreign = true;
   layer_.tree.kind = SyntaxNode::Kind::table;
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/config/exchange/flag_table.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/override_layer.h"
 
 namespace capstan {
 namespace {
@@ -79,10 +80,17 @@ class Mapper {
         implied_(OriginKind::imported, context.file) {}
 
   std::vector<Layer> run() {
+    for (const ArgumentValue& word : list_.loose) take_loose(word);
     for (const Argument& argument : list_.arguments) take(argument);
     for (const Argument& argument : list_.launcher) take_launcher(argument);
     for (const EnvironmentVariable& variable : list_.variables) {
       given_.set("env." + variable.name, variable.name_span, Value(variable.value), variable.value_span);
+    }
+    for (const EnvironmentVariable& variable : list_.open_variables) {
+      if (!is_job_variable(variable.name)) continue;
+      report_not_literal(context_, variable.name, "it is set under a condition, or needs a shell to be known",
+                         variable.name_span);
+      given_.set_unknown("env." + variable.name, variable.name_span, variable.value_span);
     }
     add_virtual_stages();
     add_layout_stages();
@@ -94,21 +102,28 @@ class Mapper {
   }
 
  private:
-  void take(const Argument& argument) {
+  void take(const Argument& given) {
     ++context_.record.total;
-    const Flag* flag = builtin_flag_table().find(argument.flag);
+    const Flag* flag = builtin_flag_table().find(given.flag);
+    const Argument argument = flag == nullptr ? given : without_further(given, *flag);
     if (flag == nullptr) {
       report_unknown(context_, argument.flag,
                      fmt::format("`{}` is no argument that any known release has", argument.flag),
                      argument.flag_span);
       return;
     }
-    present_.insert(flag->name);
+    if (!argument.conditional) present_.insert(flag->name);
+    check_release(*flag, argument.flag_span);
     if (!flag->irrelevant.empty()) {
       context_.record.irrelevant.push_back({flag->name, flag->irrelevant, argument.flag_span});
       return;
     }
     ++context_.record.mapped;
+    if (argument.conditional) {
+      report_not_literal(context_, flag->name, "it is added under a condition", argument.flag_span);
+      open_keys(*flag, argument.flag_span, argument.flag_span);
+      return;
+    }
     Span whole = argument.flag_span;
     if (!argument.values.empty() && argument.values.back().span.source == whole.source &&
         argument.values.back().span.end > whole.end && argument.values.front().span.begin >= whole.end) {
@@ -151,13 +166,82 @@ class Mapper {
       if (value.literal) continue;
       report_not_literal(context_, flag->name, fmt::format("`{}` needs a shell to be known", value.text),
                          value.span);
-      for (const std::string& key : chosen(flag->keys))
-        given_.set_unknown(key, argument.flag_span, value.span);
+      open_keys(*flag, argument.flag_span, value.span);
       return;
     }
+    for (const ArgumentValue& value : argument.values) report_default(value);
     SyntaxNode node;
     if (!read_value(*flag, argument, node)) return;
     for (const std::string& key : chosen(flag->keys)) given_.set(key, argument.flag_span, node);
+  }
+
+  void open_keys(const Flag& flag, Span key, Span place) {
+    if (!flag.keys.empty()) {
+      for (const std::string& path : chosen(flag.keys)) given_.set_unknown(path, key, place);
+    }
+    for (const auto& [path, value] : chosen(flag.sets)) given_.set_unknown(path, key, place);
+  }
+
+  /// Takes away what a shell may turn into further arguments: `--swiglu $EXTRA`.
+  Argument without_further(const Argument& given, const Flag& flag) {
+    Argument argument = given;
+    const std::size_t takes = flag.takes == FlagValue::none ? 0 : flag.is_list ? given.values.size() : 1;
+    while (argument.values.size() > takes && !argument.values.back().literal) {
+      report_further(argument.values.back());
+      argument.values.pop_back();
+    }
+    return argument;
+  }
+
+  void report_further(const ArgumentValue& word) {
+    context_.sink.problem("EX004", fmt::format("the arguments in `{}` are not known here", word.text),
+                          word.span);
+    context_.record.not_literal.push_back({word.text, "further arguments", word.span});
+  }
+
+  void take_loose(const ArgumentValue& word) {
+    if (!word.literal) return report_further(word);
+    ++context_.record.total;
+    report_unknown(
+        context_, word.text,
+        word.text.starts_with('@')
+            ? fmt::format("Megatron-LM reads no files of arguments, so `{}` is no argument", word.text)
+            : fmt::format("`{}` stands before the first argument, where none takes it", word.text),
+        word.span);
+  }
+
+  void report_default(const ArgumentValue& value) {
+    if (value.default_of.empty() || !defaults_.emplace(value.span.begin, value.default_of).second) return;
+    context_.sink.problem(
+        "EX009",
+        fmt::format("`{}` is taken as `{}`, the default stated here; the environment may hold "
+                    "another value",
+                    value.default_of, value.text),
+        value.span);
+  }
+
+  void check_release(const Flag& flag, Span place) {
+    // A key that the release does not have is reported where keys are checked.
+    const auto is_known = [&](const std::string& key) { return knows(context_.view, key); };
+    const bool known =
+        std::any_of(flag.keys.begin(), flag.keys.end(), is_known) ||
+        std::any_of(flag.sets.begin(), flag.sets.end(), [&](const auto& set) { return is_known(set.first); });
+    if (!known && flag.irrelevant.empty()) return;
+    const Version* version = context_.view.stack().version_of("megatron-lm");
+    if (version == nullptr) version = context_.view.stack().version_of("megatron-core");
+    if (version == nullptr) return;
+    const std::string& stack = context_.view.stack().name;
+    if (flag.since && *version < *flag.since) {
+      report_unknown(context_, flag.name,
+                     fmt::format("`{}` is no argument of {}; it came with Megatron-LM {}", flag.name, stack,
+                                 to_text(*flag.since)),
+                     place);
+    } else if (flag.until && *version >= *flag.until) {
+      report_unknown(context_, flag.name,
+                     fmt::format("`{}` is no argument of {} any more; Megatron-LM {} took it away", flag.name,
+                                 stack, to_text(*flag.until)),
+                     place);
+    }
   }
 
   bool read_value(const Flag& flag, const Argument& argument, SyntaxNode& node) {
@@ -217,6 +301,9 @@ class Mapper {
     if ((!processes && !nodes) || argument.values.size() != 1) return;
     const auto count = to_integer(argument.values[0].text);
     if (!argument.values[0].literal || !count) return;
+    // Slurm always says its own; what `#SBATCH` asks for is better known than the default.
+    if (argument.values[0].default_of.starts_with("SLURM_")) return;
+    report_default(argument.values[0]);
     given_.set(processes ? "cluster.gpus_per_node" : "cluster.nodes", argument.flag_span, Value(*count),
                argument.values[0].span);
   }
@@ -311,6 +398,7 @@ class Mapper {
   const ReadContext& context_;
   LayerBuilder given_, implied_;
   std::set<std::string> present_;
+  std::set<std::pair<std::uint32_t, std::string>> defaults_;  ///< reported ones
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ bool has_placeholder(std::string_view text) {
 void add_words(const std::string& text, Span span, std::vector<ArgumentValue>& out) {
   const bool exact = span.end - span.begin == text.size();
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = std::min(text.find_first_not_of(" ,\t", at), text.size());
-    const std::size_t end = std::min(text.find_first_of(" ,\t", begin), text.size());
+    const std::size_t begin = std::min(text.find_first_not_of(" \t", at), text.size());
+    const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
     if (end > begin) {
       Span place = span;
       if (exact) {
@@ -39,6 +39,15 @@ void add_words(const std::string& text, Span span, std::vector<ArgumentValue>& o
     }
     at = end;
   }
+}
+
+/// `MODEL_ARGS`, or `MODEL_ARGS_2` and so on of a test with several runs.
+bool is_run(std::string_view name) {
+  constexpr std::string_view kFirst = "MODEL_ARGS";
+  if (!name.starts_with(kFirst)) return false;
+  name.remove_prefix(kFirst.size());
+  return name.empty() || (name.size() > 1 && name[0] == '_' &&
+                          name.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
 /// One entry of MODEL_ARGS by the launcher's rules: `true` is the bare argument, `[a b]` several values, ""
@@ -56,7 +65,13 @@ Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources) {
   const std::string text = argument_text(node, sources);
   if (text == "true" || text.empty()) return argument;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
-    add_words(text.substr(1, text.size() - 2), node.span, argument.values);
+    const std::string inner = text.substr(1, text.size() - 2);
+    Span place = node.span;  // without quotes and brackets, where the text stands as it is
+    if (const std::size_t at = sources.text(place).find(inner); at != std::string_view::npos) {
+      place.begin += static_cast<std::uint32_t>(at);
+      place.end = place.begin + static_cast<std::uint32_t>(inner.size());
+    }
+    add_words(inner, place, argument.values);
     return argument;
   }
   // Several words in one value are several values of a list; other arguments get the text as it is.
@@ -74,7 +89,7 @@ std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context)
   std::vector<SyntaxProblem> problems;
   const auto list = parse_megatron_arguments(context.file, context.sources, problems);
   for (const SyntaxProblem& problem : problems) context.sink.problem("SY008", problem.message, problem.where);
-  if (!list) return std::nullopt;
+  if (!list || !problems.empty()) return std::nullopt;  // half of a text would give more, wrong findings
   context.record.comments = list->comments;
   std::vector<Layer> layers = map_arguments(*list, context);
   if (is_sbatch(context.sources[context.file].bytes())) {
@@ -94,11 +109,14 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
   const auto tree = read_yaml(context);
   if (!tree) return std::nullopt;
   ArgumentList list;
-  const SyntaxNode* arguments = find(*tree, "MODEL_ARGS");
+  const std::string run = context.run.empty() ? "MODEL_ARGS" : context.run;
+  const SyntaxNode* arguments = is_run(run) ? find(*tree, run) : nullptr;
   const bool absent =
       arguments != nullptr && arguments->kind == SyntaxNode::Kind::scalar && arguments->scalar.is_none();
   if (arguments == nullptr || (arguments->kind != SyntaxNode::Kind::table && !absent)) {
-    context.sink.problem("EX005", "a functional test has a mapping `MODEL_ARGS`",
+    context.sink.problem("EX005",
+                         context.run.empty() ? "a functional test has a mapping `MODEL_ARGS`"
+                                             : fmt::format("the test has no mapping `{}` of arguments", run),
                          arguments != nullptr ? arguments->span : Span{context.file, 0, 0});
     return std::nullopt;
   }
@@ -127,9 +145,11 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
     }
   }
   for (const SyntaxEntry& entry : tree->entries) {
-    if (entry.key == "MODEL_ARGS" || entry.key == "ENV_VARS") continue;
-    context.record.irrelevant.push_back(
-        {entry.key, "how the test is run, or arguments of its further runs", entry.key_span});
+    if (entry.key == run || entry.key == "ENV_VARS") continue;
+    if (is_run(entry.key))
+      report_further_run(context, entry.key, entry.key_span);
+    else
+      context.record.irrelevant.push_back({entry.key, "no arguments of this run", entry.key_span});
   }
   return map_arguments(list, context);
 }

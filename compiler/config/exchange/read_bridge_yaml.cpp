@@ -107,8 +107,7 @@ class Reader {
     ++context_.record.total;
     ++context_.record.mapped;
     const Value& value = entry.value.scalar;
-    builder_.set("env." + entry.key, entry.key_span,
-                 value.kind() == Value::Kind::string ? value : Value(to_text(value)), entry.value.span);
+    builder_.set("env." + entry.key, entry.key_span, variable_value(value), entry.value.span);
   }
 
   void set(const std::string& section, const SyntaxEntry& entry) {

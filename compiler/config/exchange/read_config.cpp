@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/config/exchange/readers.h"
+#include "grammar/yaml/yaml_comments.h"
 #include "grammar/yaml/yaml_document.h"
 
 namespace capstan {
@@ -29,7 +30,10 @@ std::optional<SyntaxNode> read_yaml(const ReadContext& context) {
   SyntaxProblem problem;
   std::vector<SyntaxProblem> duplicates;
   std::optional<SyntaxNode> tree = parse_yaml(context.file, context.sources, problem, &duplicates);
-  if (!tree) context.sink.problem("SY007", problem.message, problem.where);
+  if (!tree)
+    context.sink.problem("SY007", problem.message, problem.where);
+  else
+    context.record.comments = find_yaml_comments(context.file, context.sources, *tree);
   for (const SyntaxProblem& duplicate : duplicates)
     context.sink.problem("EX007", duplicate.message, duplicate.where);
   return tree;
@@ -45,14 +49,32 @@ void report_not_literal(const ReadContext& context, std::string name, std::strin
   context.record.not_literal.push_back({std::move(name), std::move(why), place});
 }
 
+Value variable_value(const Value& value) {
+  return value.is_none() || value.kind() == Value::Kind::string ? value : Value(to_text(value));
+}
+
+void report_further_run(const ReadContext& context, std::string name, Span place) {
+  context.sink.problem("EX008", fmt::format("`{0}` is not checked here; `--run {0}` chooses it", name),
+                       place);
+  context.record.further_runs.push_back({std::move(name), "a further run", place});
+}
+
 bool knows(const SchemaView& view, std::string_view path) {
   return section_of(path) == kEnvironmentSection || view.find(path).spec != nullptr;
 }
 
 std::optional<std::vector<Layer>> read_config(SourceId file, ConfigFormat format, const SchemaView& view,
                                               SourceMap& sources, const FileReader& reader, Sink& sink,
-                                              ReadRecord& record) {
-  const ReadContext context{file, view, sources, sink, record};
+                                              ReadRecord& record, const std::string& run) {
+  const ReadContext context{file, view, sources, sink, record, run};
+  const bool has_runs = format == ConfigFormat::functional_test || format == ConfigFormat::python;
+  if (!run.empty() && !has_runs) {
+    sink.problem(
+        "EX005",
+        fmt::format("a file of the format {} holds one run; there is no `{}`", format_name(format), run),
+        Span{file, 0, 0});
+    return std::nullopt;
+  }
   switch (format) {
     case ConfigFormat::toml:
       return load_layers(file, sources, reader, sink);

@@ -23,21 +23,24 @@ struct ReadRecord {
     std::string why;
     Span place;
   };
-  std::size_t total = 0;           ///< arguments or settings in the text
-  std::size_t mapped = 0;          ///< of these, with a key
-  std::vector<Entry> irrelevant;   ///< known, but no part of a config
-  std::vector<Entry> unknown;      ///< not known: reported as EX001
-  std::vector<Entry> not_literal;  ///< known key, value not known here: reported as EX004
-  std::vector<Comment> comments;   ///< for suppressions; TOML has its own reader
+  std::size_t total = 0;            ///< arguments or settings in the text
+  std::size_t mapped = 0;           ///< of these, with a key
+  std::vector<Entry> irrelevant;    ///< known, but no part of a config
+  std::vector<Entry> unknown;       ///< not known: reported as EX001
+  std::vector<Entry> not_literal;   ///< known key, value not known here: reported as EX004
+  std::vector<Entry> further_runs;  ///< runs or recipes of the same file that were not asked for: EX008
+  std::vector<Comment> comments;    ///< for suppressions; TOML has its own reader
 };
 
 /// The front-end whose configs come in this format: "megatron-lm", "bridge", or empty when the text must say.
 const char* frontend_of_format(ConfigFormat format);
 
 /// Layers of the text in `file`, lowest first. `view` is what the target stack knows; it decides which of
-/// several keys an argument sets. Nothing when the text cannot be read at all (reported).
+/// several keys an argument sets. `run` names one of several runs (`MODEL_ARGS_2` of a functional test) or
+/// recipes (a function of a Python file); empty: the first. Nothing when the text cannot be read at all
+/// (reported).
 std::optional<std::vector<Layer>> read_config(SourceId file, ConfigFormat format, const SchemaView& view,
                                               SourceMap& sources, const FileReader& reader, Sink& sink,
-                                              ReadRecord& record);
+                                              ReadRecord& record, const std::string& run = {});
 
 }  // namespace capstan

@@ -1,113 +1,255 @@
-// Hugging Face config.json as the model section. Source of the meaning: the model bridges of
-// NVIDIA-NeMo/Megatron-Bridge (src/megatron/bridge/models), which build the same fields from these names.
+// Hugging Face config.json as the model section; see hf_fields.h.
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 
+#include "compiler/config/exchange/hf_fields.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 
 namespace capstan {
 namespace {
 
-const std::map<std::string, std::string>& direct_keys() {
-  static const std::map<std::string, std::string> keys = {
-      {"hidden_size", "model.hidden_size"},
-      {"num_hidden_layers", "model.num_layers"},
-      {"num_attention_heads", "model.num_attention_heads"},
-      {"num_key_value_heads", "model.num_query_groups"},
-      {"intermediate_size", "model.ffn_hidden_size"},
-      {"head_dim", "model.kv_channels"},
-      {"vocab_size", "model.vocab_size"},
-      {"rope_theta", "model.rotary_base"},
-      {"rms_norm_eps", "model.layernorm_epsilon"},
-      {"layer_norm_eps", "model.layernorm_epsilon"},
-      {"layer_norm_epsilon", "model.layernorm_epsilon"},
-      {"tie_word_embeddings", "model.share_embeddings_and_output_weights"},
-      {"attention_bias", "model.add_qkv_bias"},
-      {"attention_dropout", "model.attention_dropout"},
-      {"initializer_range", "model.init_method_std"},
-      {"num_local_experts", "model.num_moe_experts"},
-      {"num_experts", "model.num_moe_experts"},
-      {"n_routed_experts", "model.num_moe_experts"},
-      {"num_experts_per_tok", "model.moe_router_topk"},
-      {"moe_intermediate_size", "model.moe_ffn_hidden_size"},
-      {"shared_expert_intermediate_size", "model.moe_shared_expert_intermediate_size"},
-      {"router_aux_loss_coef", "model.moe_aux_loss_coeff"},
-      {"n_group", "model.moe_router_num_groups"},
-      {"topk_group", "model.moe_router_group_topk"},
-      {"routed_scaling_factor", "model.moe_router_topk_scaling_factor"},
-      {"q_lora_rank", "model.q_lora_rank"},
-      {"kv_lora_rank", "model.kv_lora_rank"},
-      {"qk_nope_head_dim", "model.qk_head_dim"},
-      {"qk_rope_head_dim", "model.qk_pos_emb_head_dim"},
-      {"v_head_dim", "model.v_head_dim"},
-      {"num_nextn_predict_layers", "model.mtp_num_layers"},
-      {"sliding_window", "model.window_size"}};
-  return keys;
-}
+constexpr std::int64_t kMaxLayers = 10000;
+
+class Reader {
+ public:
+  explicit Reader(const ReadContext& context)
+      : context_(context),
+        builder_(OriginKind::file, context.file),
+        implied_(OriginKind::imported, context.file) {}
+
+  std::vector<Layer> run(const SyntaxNode& tree) {
+    const SyntaxNode* text_model = find(tree, "text_config");
+    const SyntaxNode& model =
+        text_model != nullptr && text_model->kind == SyntaxNode::Kind::table ? *text_model : tree;
+    model_ = &model;
+    std::string type = text_of("model_type");
+    if (type.empty() && &model != &tree) {
+      const SyntaxNode* outer = find(tree, "model_type");
+      if (outer != nullptr && outer->scalar.kind() == Value::Kind::string) type = outer->scalar.string();
+    }
+    family_ = type;
+    for (const auto& [path, value] : hf_family(type)) {
+      if (knows(context_.view, path)) implied_.set(path, Span{}, value, Span{});
+    }
+    for (const SyntaxEntry& entry : model.entries) take(entry);
+    if (&model != &tree) {
+      for (const SyntaxEntry& entry : tree.entries) {
+        if (entry.key == "text_config") continue;
+        // Fields of the whole model count where the text model does not say its own.
+        if (find(model, entry.key) == nullptr) take(entry);
+      }
+    }
+    std::vector<Layer> layers;
+    layers.push_back(implied_.take());
+    layers.push_back(builder_.take());
+    return layers;
+  }
+
+ private:
+  std::string text_of(std::string_view field) const {
+    const SyntaxNode* node = find(*model_, field);
+    return node != nullptr && node->scalar.kind() == Value::Kind::string ? node->scalar.string() : "";
+  }
+  std::optional<std::int64_t> integer_of(std::string_view field) const {
+    const SyntaxNode* node = find(*model_, field);
+    if (node == nullptr || node->scalar.kind() != Value::Kind::integer) return std::nullopt;
+    return node->scalar.integer();
+  }
+
+  void ignore(const SyntaxEntry& entry, std::string why) {
+    context_.record.irrelevant.push_back({entry.key, std::move(why), entry.key_span});
+  }
+  /// Sets a key; says so when the stack does not have it.
+  void set(const SyntaxEntry& entry, std::string_view path, Value value) {
+    if (!knows(context_.view, path))
+      return ignore(entry, fmt::format("{} has no `{}`", context_.view.stack().name, path));
+    ++context_.record.mapped;
+    builder_.set(path, entry.key_span, std::move(value), entry.value.span);
+  }
+  void imply(const SyntaxEntry& entry, std::string_view path, Value value) {
+    if (knows(context_.view, path)) builder_.set(path, entry.key_span, std::move(value), entry.value.span);
+  }
+
+  void take(const SyntaxEntry& entry) {
+    ++context_.record.total;
+    const std::string& field = entry.key;
+    if (field == "hidden_act" || field == "hidden_activation" || field == "activation_function")
+      return take_activation(entry);
+    if (field == "torch_dtype" || field == "dtype") return take_dtype(entry);
+    if (field == "rope_scaling" || field == "rope_parameters") return take_rope(entry);
+    if (field == "sliding_window") return take_window(entry);
+    if (field == "first_k_dense_replace") return take_dense_layers(entry);
+    if (field == "n_shared_experts") return take_shared_experts(entry);
+    if (is_hf_bookkeeping(field) || field.ends_with("_token_id"))
+      return ignore(entry, "no part of the model section");
+    const std::string_view path = hf_key(field);
+    if (path.empty()) {
+      const bool off = entry.value.kind == SyntaxNode::Kind::scalar &&
+                       (entry.value.scalar.is_none() || entry.value.scalar == Value(false));
+      if (off) return ignore(entry, "switched off, and no part of the model section");
+      report_unknown(context_, field, fmt::format("no key is known for the field `{}`", field),
+                     entry.key_span);
+      return;
+    }
+    if (entry.value.kind != SyntaxNode::Kind::scalar || entry.value.scalar.is_none()) {
+      if (entry.value.kind == SyntaxNode::Kind::scalar) return ignore(entry, "not set");
+      report_not_literal(context_, field, "it is no plain value", entry.value.span);
+      builder_.set_unknown(path, entry.key_span, entry.value.span);
+      return;
+    }
+    if (field == "num_nextn_predict_layers" && entry.value.scalar == Value(0))
+      return ignore(entry, "not set");
+    set(entry, path, entry.value.scalar);
+    if (field == "rms_norm_eps") imply(entry, "model.normalization", Value("RMSNorm"));
+    if (field == "rope_theta" && family_.empty())
+      imply(entry, "model.position_embedding_type", Value("rope"));
+    if (field == "kv_lora_rank") imply(entry, "model.multi_latent_attention", Value(true));
+    // Models whose layers are all experts name the size of one expert as that of the layer.
+    if (field == "intermediate_size" && (family_ == "mixtral" || family_ == "olmoe" || family_ == "gpt_oss"))
+      imply(entry, "model.moe_ffn_hidden_size", entry.value.scalar);
+  }
+
+  void take_activation(const SyntaxEntry& entry) {
+    const std::string name =
+        entry.value.scalar.kind() == Value::Kind::string ? entry.value.scalar.string() : "";
+    const std::string_view function = hf_activation(name);
+    if (entry.value.kind == SyntaxNode::Kind::scalar && entry.value.scalar.is_none())
+      return ignore(entry, "not set");
+    if (family_.starts_with("gemma") && name == "gelu")  // the bridge takes the tanh form for both names
+      return set(entry, "model.activation_func", Value("fast_gelu"));
+    if (family_ == "gpt_oss") return set(entry, "model.activation_func", Value("quick_gelu"));
+    if (function.empty()) {
+      ++context_.record.mapped;
+      report_not_literal(context_, entry.key,
+                         fmt::format("no activation function of the framework is named `{}`", name),
+                         entry.value.span);
+      builder_.set_unknown("model.activation_func", entry.key_span, entry.value.span);
+      return;
+    }
+    set(entry, "model.activation_func", Value(std::string(function)));
+    if (function == "F.silu") imply(entry, "model.gated_linear_unit", Value(true));
+  }
+
+  void take_dtype(const SyntaxEntry& entry) {
+    std::string name = entry.value.scalar.kind() == Value::Kind::string ? entry.value.scalar.string() : "";
+    if (name.starts_with("torch.")) name = name.substr(6);
+    if (name == "bfloat16") {
+      set(entry, "model.params_dtype", Value("bf16"));
+      imply(entry, "model.bf16", Value(true));
+    } else if (name == "float16" || name == "half") {
+      set(entry, "model.params_dtype", Value("fp16"));
+      imply(entry, "model.fp16", Value(true));
+    } else if (name == "float32" || name == "float") {
+      set(entry, "model.params_dtype", Value("fp32"));
+    } else {
+      ++context_.record.mapped;
+      report_not_literal(context_, entry.key, fmt::format("`{}` is no type of parameters", name),
+                         entry.value.span);
+      builder_.set_unknown("model.params_dtype", entry.key_span, entry.value.span);
+    }
+  }
+
+  void take_rope(const SyntaxEntry& entry) {
+    if (entry.value.kind != SyntaxNode::Kind::table) return ignore(entry, "not set");
+    std::string type;
+    for (const char* name : {"rope_type", "type"}) {
+      const SyntaxNode* node = find(entry.value, name);
+      if (type.empty() && node != nullptr && node->scalar.kind() == Value::Kind::string)
+        type = node->scalar.string();
+    }
+    if (const SyntaxNode* theta = find(entry.value, "rope_theta");
+        theta != nullptr && theta->scalar.is_number())
+      imply(entry, "model.rotary_base", theta->scalar);
+    if (type.empty() || type == "default") return set(entry, "model.position_embedding_type", Value("rope"));
+    if (type == "llama3") {
+      set(entry, "model.rope_scaling", Value(true));
+      const SyntaxNode* factor = find(entry.value, "factor");
+      imply(entry, "model.rope_scaling_factor",
+            factor != nullptr && factor->scalar.is_number() ? factor->scalar : Value(8.0));
+      return;
+    }
+    if (type == "yarn") {
+      const bool latent = find(*model_, "kv_lora_rank") != nullptr;
+      ++context_.record.mapped;
+      if (!latent) imply(entry, "model.position_embedding_type", Value("yarn"));
+      for (const SyntaxEntry& part : entry.value.entries) {
+        const std::string name = part.key == "factor" ? "rotary_scaling_factor" : part.key;
+        const bool known = name == "rotary_scaling_factor" || name == "original_max_position_embeddings" ||
+                           name == "beta_fast" || name == "beta_slow" || name == "mscale" ||
+                           name == "mscale_all_dim";
+        const std::string path = (latent ? "model." : "model.yarn_") + name;
+        if (known && part.value.scalar.is_number() && knows(context_.view, path))
+          builder_.set(path, part.key_span, part.value.scalar, part.value.span);
+        else if (part.key == "truncate" && !latent)
+          imply(part, "model.yarn_correction_range_round_to_int", part.value.scalar);
+      }
+      return;
+    }
+    ++context_.record.mapped;
+    report_not_literal(context_, entry.key, fmt::format("no scaling of the framework is named `{}`", type),
+                       entry.value.span);
+    builder_.set_unknown("model.position_embedding_type", entry.key_span, entry.value.span);
+  }
+
+  void take_window(const SyntaxEntry& entry) {
+    const SyntaxNode* use = find(*model_, "use_sliding_window");
+    if (entry.value.scalar.kind() != Value::Kind::integer || (use != nullptr && use->scalar == Value(false)))
+      return ignore(entry, "not set");
+    const std::int64_t window = entry.value.scalar.integer();
+    if (window < 1) return ignore(entry, "not set");
+    set(entry, "model.window_size", Value(Value::List{Value(window - 1), Value(0)}));
+    if (family_ == "mistral") imply(entry, "model.cp_comm_type", Value("a2a"));
+  }
+
+  /// The first layers are dense: [0, 0, 0, 1, ...].
+  void take_dense_layers(const SyntaxEntry& entry) {
+    const auto layers = integer_of("num_hidden_layers");
+    const auto dense = integer_of("first_k_dense_replace");
+    if (!layers || !dense || *dense < 0 || *layers < *dense || *layers > kMaxLayers) {
+      report_not_literal(context_, entry.key, "it does not fit the number of layers", entry.value.span);
+      builder_.set_unknown("model.moe_layer_freq", entry.key_span, entry.value.span);
+      return;
+    }
+    Value::List pattern;
+    for (std::int64_t layer = 0; layer < *layers; ++layer) pattern.emplace_back(layer < *dense ? 0 : 1);
+    set(entry, "model.moe_layer_freq", Value(std::move(pattern)));
+  }
+
+  void take_shared_experts(const SyntaxEntry& entry) {
+    const auto count = integer_of("n_shared_experts"), size = integer_of("moe_intermediate_size");
+    if (!count || !size || *count < 0 || *size < 0 || *count > 1000 || *size > (std::int64_t{1} << 40))
+      return ignore(entry, "not set");
+    if (*count == 0) return ignore(entry, "not set");
+    set(entry, "model.moe_shared_expert_intermediate_size", Value(*count * *size));
+  }
+
+  const ReadContext& context_;
+  LayerBuilder builder_, implied_;
+  const SyntaxNode* model_ = nullptr;
+  std::string family_;
+};
 
 }  // namespace
 
 std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context) {
   const auto tree = read_yaml(context);  // JSON is read as YAML, which keeps places
   if (!tree) return std::nullopt;
-  if (tree->kind != SyntaxNode::Kind::table ||
-      (find(*tree, "hidden_size") == nullptr && find(*tree, "model_type") == nullptr)) {
+  const bool is_model =
+      tree->kind == SyntaxNode::Kind::table &&
+      std::any_of(tree->entries.begin(), tree->entries.end(), [](const SyntaxEntry& entry) {
+        return entry.key == "hidden_size" || entry.key == "model_type" || entry.key == "n_embd";
+      });
+  if (!is_model) {
+    const auto end =
+        static_cast<std::uint32_t>(std::min<std::size_t>(1, context.sources[context.file].bytes().size()));
     context.sink.problem(
         "EX005", "this is no Hugging Face model config: it has neither `model_type` nor `hidden_size`",
-        Span{context.file, 0, 1});
+        Span{context.file, 0, end});
     return std::nullopt;
   }
-  LayerBuilder builder(OriginKind::file, context.file);
-  for (const SyntaxEntry& entry : tree->entries) {
-    ++context.record.total;
-    const auto set = [&](std::string_view path, Value value) {
-      if (knows(context.view, path)) builder.set(path, entry.key_span, std::move(value), entry.value.span);
-    };
-    if (entry.key == "hidden_act" || entry.key == "hidden_activation") {
-      ++context.record.mapped;
-      const std::string name =
-          entry.value.scalar.kind() == Value::Kind::string ? entry.value.scalar.string() : "";
-      if (name == "silu" || name == "swish") {
-        set("model.gated_linear_unit", Value(true));
-        set("model.activation_func", Value("F.silu"));
-      } else if (name == "gelu" || name == "relu") {
-        set("model.activation_func", Value("F." + name));
-      } else if (name == "relu2") {
-        set("model.activation_func", Value("squared_relu"));
-      } else {
-        report_not_literal(context, entry.key,
-                           fmt::format("no activation function of the framework is named `{}`", name),
-                           entry.value.span);
-        builder.set_unknown("model.activation_func", entry.key_span, entry.value.span);
-      }
-      continue;
-    }
-    const auto direct = direct_keys().find(entry.key);
-    if (direct == direct_keys().end() || entry.value.kind != SyntaxNode::Kind::scalar ||
-        entry.value.scalar.is_none() || entry.key == "sliding_window") {
-      context.record.irrelevant.push_back(
-          {entry.key,
-           direct == direct_keys().end() ? "no part of the model section" : "not set, or no plain value",
-           entry.key_span});
-      continue;
-    }
-    if (!knows(context.view, direct->second)) {
-      context.record.irrelevant.push_back(
-          {entry.key, fmt::format("{} has no `{}`", context.view.stack().name, direct->second),
-           entry.key_span});
-      continue;
-    }
-    ++context.record.mapped;
-    builder.set(direct->second, entry.key_span, entry.value);
-    if (entry.key == "rms_norm_eps") set("model.normalization", Value("RMSNorm"));
-    if (entry.key == "rope_theta") set("model.position_embedding_type", Value("rope"));
-    if (entry.key == "kv_lora_rank") set("model.multi_latent_attention", Value(true));
-  }
-  std::vector<Layer> layers;
-  layers.push_back(builder.take());
-  return layers;
+  return Reader(context).run(*tree);
 }
 
 }  // namespace capstan

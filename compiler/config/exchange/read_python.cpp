@@ -33,12 +33,14 @@ std::vector<Layer> with_frontend(LayerBuilder& builder, SourceId file, const cha
 
 std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
   SyntaxProblem problem;
-  const auto recipe = parse_python_recipe(context.file, context.sources, problem);
+  const auto recipe = parse_python_recipe(context.file, context.sources, context.run, problem);
   if (!recipe) {
-    context.sink.problem("SY009", problem.message, problem.where);
+    context.sink.problem(context.run.empty() ? "SY009" : "EX005", problem.message, problem.where);
     return std::nullopt;
   }
   context.record.comments = recipe->comments;
+  for (const PythonRecipe::Function& function : recipe->further)
+    report_further_run(context, function.name, function.place);
   if (recipe->assignments.empty()) {
     context.sink.problem("EX005", "no assignment `cfg.section.key = value` is found",
                          Span{context.file, 0, 0});
@@ -59,13 +61,19 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
         assignment.value.kind == SyntaxNode::Kind::table) {
       for (const SyntaxEntry& entry : assignment.value.entries) {
         const Value& value = entry.value.scalar;
-        builder.set("env." + entry.key, entry.key_span,
-                    value.kind() == Value::Kind::string ? value : Value(to_text(value)), entry.value.span);
+        builder.set("env." + entry.key, entry.key_span, variable_value(value), entry.value.span);
       }
       ++context.record.mapped;
       continue;
     }
     const std::string key = path == "mixed_precision.recipe" ? path : key_of(assignment.path);
+    if (assignment.path.size() == 1 && key == path && context.view.has_section(path)) {
+      const bool absent =
+          assignment.value.kind == SyntaxNode::Kind::scalar && assignment.value.scalar.is_none();
+      ++context.record.mapped;
+      if (!absent) report_not_literal(context, path, "the section is set as a whole", assignment.value.span);
+      continue;
+    }
     if (!knows(context.view, key)) {
       report_unknown(context, path, fmt::format("`{}` is no key that {} has", key, context.view.stack().name),
                      assignment.key_span);
@@ -107,14 +115,14 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
         ++context.record.mapped;
         Layer layer;
         layer.source = context.file;
+        layer.foreign = true;
         layer.removed = override->path;
         layer.removed_span = override->key_span;
         removals.push_back(std::move(layer));
       } else if (override->path.front() == "env_vars" && override->path.size() == 2) {
         ++context.record.mapped;
         const Value& value = override->value.scalar;
-        builder.set("env." + override->path[1], override->key_span,
-                    value.kind() == Value::Kind::string ? value : Value(to_text(value)),
+        builder.set("env." + override->path[1], override->key_span, variable_value(value),
                     override->value.span);
       } else if (!knows(context.view, key_of(override->path))) {
         report_unknown(

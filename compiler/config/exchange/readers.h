@@ -13,6 +13,7 @@ struct ReadContext {
   const SourceMap& sources;
   Sink& sink;
   ReadRecord& record;
+  const std::string& run;  ///< which of several runs or recipes of the file; empty: the first
 };
 
 /// Maps arguments by the flag table and adds what Megatron-LM implies. Two layers: implied, then given.
@@ -32,6 +33,10 @@ std::optional<SyntaxNode> read_yaml(const ReadContext& context);
 void report_unknown(const ReadContext& context, std::string name, std::string message, Span place);
 /// Reports EX004 and records it.
 void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place);
+/// Reports EX008 and records it.
+void report_further_run(const ReadContext& context, std::string name, Span place);
+/// The value of an environment variable as a process gets it: text, or none for one that is not set.
+Value variable_value(const Value& value);
 /// True if the stack has the key (any name in `env` counts).
 bool knows(const SchemaView& view, std::string_view path);
 

@@ -6,37 +6,61 @@
 #include <map>
 #include <set>
 
+#include "compiler/config/exchange/effective.h"
 #include "compiler/config/exchange/flag_table.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/exchange/say_argument.h"
 
 namespace capstan {
 namespace {
 
 bool same(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.number() == b.number();
-  return a == b;
+  return function_name(a) == function_name(b);
 }
 
-/// A word as a shell reads it back unchanged.
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
+/// The config in the keys that arguments stand for: under their newest names, and with what `mixed_precision`
+/// says in the sections to which Bridge copies it (megatron/bridge/training/mixed_precision.py, setup);
+/// Megatron-LM has the fields only there.
+Config in_keys_of_arguments(const Config& config, const SchemaView& view,
+                            std::vector<WrittenConfig::LeftOut>& left) {
+  Config out = config;
+  for (const auto& [path, setting] : config.settings) {
+    const KeyInfo* key = view.schema().find(path);
+    if (key != nullptr && !key->renamed_to.empty() && knows(view, key->renamed_to) &&
+        config.find(key->renamed_to) == nullptr) {
+      Setting renamed = setting;
+      renamed.path = key->renamed_to;
+      out.settings.erase(path);
+      out.settings[key->renamed_to] = std::move(renamed);
+    }
+    if (section_of(path) != "mixed_precision" || path == "mixed_precision.recipe" || setting.value.is_none())
+      continue;
+    bool copied = false;
+    for (const char* section : {"model.", "optimizer.", "ddp."}) {
+      const std::string twin = section + path.substr(path.find('.') + 1);
+      if (!knows(view, twin)) continue;
+      const Setting* own = config.find(twin);
+      if (own == nullptr || !same(own->value, setting.value)) {
+        left.push_back(
+            {twin, fmt::format("`{}` gives it `{}`, which is said instead", path, to_text(setting.value))});
+      }
+      Setting moved = setting;
+      moved.path = twin;
+      out.settings[twin] = std::move(moved);
+      copied = true;
+    }
+    if (!copied) continue;
+    out.settings.erase(path);
+    left.push_back({path, "Megatron-LM has no such section; it is said for those that have the field"});
   }
-  return out + "'";
+  return out;
 }
 
 class ArgumentWriter {
  public:
-  ArgumentWriter(const Config& config, const SchemaView& view) : config_(config), view_(view) {
+  ArgumentWriter(const Config& config, const SchemaView& view)
+      : config_(in_keys_of_arguments(config, view, left_)), view_(view) {
     if (const Version* version = view.stack().version_of("megatron-lm"))
       version_ = *version;
     else if (const Version* core = view.stack().version_of("megatron-core"))
@@ -59,14 +83,17 @@ class ArgumentWriter {
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](const Flag* a, const Flag* b) { return width(*a) > width(*b); });
-    for (const Flag* flag : order) try_flag(*flag);
+    for (const Flag* flag : order) try_flag(*flag, false);
+    // What is left is said by arguments that say more than the config does.
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Flag* a, const Flag* b) { return width(*a) < width(*b); });
+    for (const Flag* flag : order) {
+      if (!used_.contains(flag->name)) try_flag(*flag, true);
+    }
     drop_implied();
     for (const std::string& path : wanted_) {
       const Setting& setting = *config_.find(path);
-      const KeySpec* spec = view_.find(path).spec;
-      if (spec != nullptr && spec->has_default && spec->default_text.empty() &&
-          same(spec->default_value, setting.value))
-        continue;
+      if (is_default(path, setting.value)) continue;
       leave(path, fmt::format("no argument of this release sets it to `{}`", to_text(setting.value)));
     }
     WrittenConfig out;
@@ -98,73 +125,81 @@ class ArgumentWriter {
   }
   std::size_t width(const Flag& flag) const { return known(flag).size(); }
 
-  /// Takes the flag when it sets exactly what the config has, and at least one thing not said yet.
-  void try_flag(const Flag& flag) {
+  bool is_default(const std::string& key, const Value& value) const {
+    const KeySpec* spec = view_.find(key).spec;
+    return spec != nullptr && spec->has_default && spec->default_text.empty() &&
+           same(spec->default_value, value);
+  }
+
+  /// Takes the flag when it sets what the config has, and at least one thing not said yet. With `more`, keys
+  /// that the config does not set may get a value from it, too; they are listed.
+  void try_flag(const Flag& flag, bool more) {
     const std::vector<std::string> keys = known(flag);
-    if (keys.empty() ||
-        std::none_of(keys.begin(), keys.end(), [&](const std::string& key) { return wanted_.contains(key); }))
+    const auto is_wanted = [&](const std::string& key) {
+      return wanted_.contains(key) && !is_default(key, config_.find(key)->value);
+    };
+    const auto is_left = [&](const std::string& key) { return wanted_.contains(key); };
+    if (keys.empty() || (more ? std::none_of(keys.begin(), keys.end(), is_wanted)
+                              : std::none_of(keys.begin(), keys.end(), is_left)))
       return;
     std::string text = flag.name;
+    std::vector<std::pair<std::string, Value>> extra;
     if (flag.takes == FlagValue::none) {
       for (const auto& [key, value] : flag.sets) {
         if (!knows(view_, key)) continue;
         const Setting* setting = config_.find(key);
-        if (setting == nullptr || !same(setting->value, value)) return;
+        if (setting == nullptr && is_default(key, value)) continue;
+        if (setting == nullptr && more)
+          extra.emplace_back(key, value);
+        else if (setting == nullptr || !same(setting->value, value))
+          return;
       }
     } else {
       const Setting* first = nullptr;
       for (const std::string& key : keys) {
         const Setting* setting = config_.find(key);
+        if (setting == nullptr && more) continue;
         if (setting == nullptr || (first != nullptr && !same(first->value, setting->value))) return;
         if (first == nullptr) first = setting;
       }
-      if (!write_values(flag, first->value, text)) return;
+      if (first == nullptr) return;
+      const auto said = flag_with_value(flag, first->value);
+      if (!said) return;
+      text = *said;
+      for (const std::string& key : keys) {
+        if (config_.find(key) == nullptr && !is_default(key, first->value))
+          extra.emplace_back(key, first->value);
+      }
     }
+    for (const auto& [key, value] : extra)
+      leave(key, fmt::format("it is not set, but `{}` sets it to `{}`", flag.name, to_text(value)));
     for (const std::string& key : keys) wanted_.erase(key);
     used_.insert(flag.name);
     lines_[flag.name] = text;
   }
 
-  static bool write_values(const Flag& flag, const Value& value, std::string& text) {
-    if (value.kind() == Value::Kind::list) {
-      if (!flag.is_list) return false;
-      if (flag.single && value.list().size() == 1) return false;  // would come back as one value
-      for (const Value& item : value.list()) {
-        if (!write_value(flag.takes, item, text)) return false;
-        // A word of a list that begins with dashes would be read as an argument.
-        if (item.kind() == Value::Kind::string && item.string().starts_with("--")) return false;
+  /// A switch among those that keep an implied setting away, and that contradicts nothing.
+  bool keep_away(const ImpliedSetting& implied, bool contradicted) {
+    for (const std::string& name : implied.unless) {
+      const Flag* flag = builtin_flag_table().find(name);
+      if (flag == nullptr || flag->takes != FlagValue::none || !in_release(*flag)) continue;
+      const bool fits = std::all_of(flag->sets.begin(), flag->sets.end(), [&](const auto& set) {
+        const Setting* setting = config_.find(set.first);
+        if (setting != nullptr) return same(setting->value, set.second);
+        // To keep a default, no other key may change; `arguments` only mirrors the switch.
+        return contradicted || section_of(set.first) == "arguments" || !knows(view_, set.first) ||
+               is_default(set.first, set.second);
+      });
+      if (!fits) continue;
+      for (const auto& [key, value] : flag->sets) {
+        if (!knows(view_, key) || config_.find(key) != nullptr || is_default(key, value)) continue;
+        leave(key, fmt::format("it is not set, but `{}` sets it to `{}`", name, to_text(value)));
       }
+      used_.insert(name);
+      lines_[name] = name;
       return true;
     }
-    if (flag.is_list && !flag.single) return false;
-    if (value.kind() == Value::Kind::string && value.string().starts_with("--")) {
-      text += "=" + shell_word(value.string());
-      return true;
-    }
-    return write_value(flag.takes, value, text);
-  }
-
-  static bool write_value(FlagValue kind, const Value& value, std::string& text) {
-    switch (value.kind()) {
-      case Value::Kind::string:
-        if (kind != FlagValue::string && kind != FlagValue::any) return false;
-        text += " " + shell_word(value.string());
-        return true;
-      case Value::Kind::integer:
-        if (kind == FlagValue::string || kind == FlagValue::boolean) return false;
-        text += " " + std::to_string(value.integer());
-        return true;
-      case Value::Kind::floating:
-        if (kind != FlagValue::floating && kind != FlagValue::any) return false;
-        text += " " + to_text(value);
-        return true;
-      case Value::Kind::boolean:
-        if (kind != FlagValue::boolean) return false;
-        text += value.boolean() ? " true" : " false";
-        return true;
-      default:
-        return false;
-    }
+    return false;
   }
 
   /// What Megatron-LM sets by itself, given the arguments so far, needs none.
@@ -173,13 +208,22 @@ class ArgumentWriter {
       const auto is_used = [&](const std::string& flag) { return used_.contains(flag); };
       if (!std::all_of(implied.when.begin(), implied.when.end(), is_used)) continue;
       if (std::any_of(implied.unless.begin(), implied.unless.end(), is_used)) continue;
+      const bool contradicted = std::any_of(implied.sets.begin(), implied.sets.end(), [&](const auto& set) {
+        const Setting* setting = config_.find(set.first);
+        return setting != nullptr && setting->value != Value("?") && !same(setting->value, set.second);
+      });
+      const bool changes_default =
+          std::any_of(implied.sets.begin(), implied.sets.end(), [&](const auto& set) {
+            return config_.find(set.first) == nullptr && knows(view_, set.first) &&
+                   !is_default(set.first, set.second);
+          });
+      if ((contradicted || changes_default) && keep_away(implied, contradicted)) continue;
       for (const auto& [key, value] : implied.sets) {
         const Setting* setting = config_.find(key);
         if (setting != nullptr && same(setting->value, value)) {
           wanted_.erase(key);
         } else if (setting == nullptr && knows(view_, key)) {
-          const KeySpec* spec = view_.find(key).spec;
-          if (spec != nullptr && spec->has_default && same(spec->default_value, value)) continue;
+          if (is_default(key, value)) continue;
           leave(key, fmt::format("it is not set, but Megatron-LM sets it to `{}`: {}", to_text(value),
                                  implied.why));
         } else if (setting != nullptr && wanted_.erase(key) > 0) {
@@ -190,13 +234,13 @@ class ArgumentWriter {
     }
   }
 
-  const Config& config_;
+  std::vector<WrittenConfig::LeftOut> left_;  // filled while config_ is made
+  const Config config_;
   const SchemaView& view_;
   Version version_{9999, 0, 0, 0, 0};
   std::set<std::string> wanted_;
   std::set<std::string> used_;
   std::map<std::string, std::string> lines_;
-  std::vector<WrittenConfig::LeftOut> left_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "compiler/config/conform.h"
 #include "compiler/config/exchange/write_arguments.h"
 
 namespace capstan {
@@ -181,18 +182,23 @@ bool is_bare(const std::string& key) {
 
 class Writer {
  public:
-  explicit Writer(const Config& config) : config_(config) {}
+  Writer(const Config& config, const SchemaView& view) : config_(config), view_(view) {}
 
   WrittenConfig toml() {
     for (const auto& [section, settings] : by_section(config_)) {
       std::string body;
       for (const Setting* setting : settings) {
-        if (contains_none(setting->value)) {
+        const bool is_none = setting->value.is_none();
+        if (is_none && section == kEnvironmentSection) continue;
+        if (is_none && is_default(setting->path, setting->value)) continue;  // says nothing
+        const bool said_by_name = is_none && reads_none(setting->path);
+        if (contains_none(setting->value) && !said_by_name) {
           leave(setting->path, "TOML has no value for none");
           continue;
         }
         const std::string key = key_of(*setting);
-        body += (is_bare(key) ? key : json_string(key)) + " = " + to_text(setting->value) + "\n";
+        body += (is_bare(key) ? key : json_string(key)) + " = " +
+                (said_by_name ? "\"none\"" : to_text(setting->value)) + "\n";
       }
       if (!body.empty()) out_.text += (out_.text.empty() ? "[" : "\n[") + section + "]\n" + body;
     }
@@ -250,7 +256,7 @@ class Writer {
   WrittenConfig env() {
     for (const auto& [section, settings] : by_section(config_)) {
       for (const Setting* setting : settings) {
-        if (section != kEnvironmentSection) continue;
+        if (section != kEnvironmentSection || setting->value.is_none()) continue;
         if (setting->value == Value("?")) {
           leave(setting->path, "the value is open");
           continue;
@@ -276,6 +282,7 @@ class Writer {
       return true;
     }
     if (setting.value == Value("?")) return leave(setting.path, "the value is open"), true;
+    if (section_of(setting.path) == kEnvironmentSection && setting.value.is_none()) return true;  // not set
     if (finite_only && !is_finite(setting.value))
       return leave(setting.path, "no literal stands for inf or nan"), true;
     return false;
@@ -287,7 +294,19 @@ class Writer {
     return std::move(out_);
   }
 
+  bool is_default(const std::string& path, const Value& value) const {
+    const KeySpec* spec = view_.find(path).spec;
+    return spec != nullptr && spec->has_default && spec->default_text.empty() && spec->default_value == value;
+  }
+  /// The word "none" is read as none where no string of that name fits.
+  bool reads_none(const std::string& path) const {
+    const KeySpec* spec = view_.find(path).spec;
+    Value word("none");
+    return spec != nullptr && !conform(word, *spec) && word.is_none();
+  }
+
   const Config& config_;
+  const SchemaView& view_;
   WrittenConfig out_;
 };
 
@@ -308,7 +327,7 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
-  Writer writer(config);
+  Writer writer(config, view);
   switch (format) {
     case ExportFormat::toml:
       return writer.toml();

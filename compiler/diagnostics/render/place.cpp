@@ -14,6 +14,13 @@ const Label* shown_label(const Diagnostic& diagnostic) {
   return nullptr;
 }
 
+std::string place_text(const SourceMap& sources, Span span) {
+  if (!span.exists()) return {};
+  const SourceFile& file = sources[span.source];
+  const LineColumn at = file.locate(span.begin);
+  return fmt::format("{}:{}:{}", file.name(), at.line, at.column);
+}
+
 bool has_path(const SourceFile& file) {
   return file.kind() == SourceKind::file || file.kind() == SourceKind::standard_input;
 }

@@ -11,6 +11,8 @@ namespace capstan {
 
 /// The first primary label with a place, else the first label with a place, else null.
 const Label* shown_label(const Diagnostic& diagnostic);
+/// "name:line:column" of the span's beginning; empty for a span that does not exist.
+std::string place_text(const SourceMap& sources, Span span);
 /// True for texts that have a path (files, and standard input under its given name).
 bool has_path(const SourceFile& file);
 /// Page of a code: prefix + code, or empty without a prefix.

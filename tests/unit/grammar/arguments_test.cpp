@@ -17,16 +17,19 @@ std::string arguments(std::string text) {
   std::string out;
   if (list) {
     for (const Argument& argument : list->arguments) {
-      out += argument.flag;
+      out += argument.flag + (argument.conditional ? "~" : "");
       for (const ArgumentValue& value : argument.values) {
-        out +=
-            " " + value.text + (value.literal ? "" : "?") + "<" + std::string(sources.text(value.span)) + ">";
+        out += " " + value.text + (value.literal ? "" : "?") +
+               (value.default_of.empty() ? "" : "{" + value.default_of + "}") + "<" +
+               std::string(sources.text(value.span)) + ">";
       }
       out += ";";
     }
     for (const Argument& argument : list->launcher) out += "L" + argument.flag + ";";
+    for (const ArgumentValue& word : list->loose) out += "W" + word.text + (word.literal ? "" : "?") + ";";
     for (const EnvironmentVariable& variable : list->variables)
       out += "$" + variable.name + "=" + variable.value + ";";
+    for (const EnvironmentVariable& variable : list->open_variables) out += "$" + variable.name + "?;";
   }
   for (const SyntaxProblem& problem : problems) out += "!" + problem.message;
   return out;
@@ -51,11 +54,54 @@ TEST(MegatronArguments, ReadsScriptsWithArraysAndVariables) {
 }
 
 TEST(MegatronArguments, SaysWhatIsNotLiteral) {
-  EXPECT_EQ(arguments("python t.py --x $N --y $(nproc) --z ${W:-4}\n"),
-            "--x $N?<$N>;--y $(nproc)?<$(nproc)>;--z ${W:-4}?<${W:-4}>;");
+  EXPECT_EQ(arguments("python t.py --x $N --y $(nproc)\n"), "--x $N?<$N>;--y $(nproc)?<$(nproc)>;");
   EXPECT_EQ(arguments("N=1\nif true; then N=2; fi\npython t.py --x $N\n"), "--x $N?<$N>;");
-  EXPECT_EQ(arguments("python t.py ${ARGS[@]} --x 1\n"),
-            "--x 1<1>;!the arguments in `${ARGS[@]}` are not known here");
+  EXPECT_EQ(arguments("python t.py ${ARGS[@]} --x 1\n"), "--x 1<1>;W${ARGS[@]}?;");
+  EXPECT_EQ(arguments("export A=1\nexport B=$A$A C=$D\nif x; then export E=1; fi\npython t.py --x 1\n"),
+            "--x 1<1>;$A=1;$B=11;$C?;$E?;");
+}
+
+TEST(MegatronArguments, TakesStatedDefaults) {
+  EXPECT_EQ(arguments("python t.py --z ${W:-4} --y ${V-a}\n"), "--z 4{W}<4>;--y a{V}<a>;");
+  EXPECT_EQ(arguments("W=8\npython t.py --z ${W:-4}\n"), "--z 8<8>;");
+  EXPECT_EQ(arguments(": ${W:=16}\npython t.py --z $W\n"), "--z 16{W}<16>;");
+  EXPECT_EQ(arguments("TP=${TP:-2}\npython t.py --z $TP\n"), "--z 2{TP}<2>;");
+}
+
+TEST(MegatronArguments, KeepsWhatIsAddedUnderACondition) {
+  EXPECT_EQ(arguments("A=\"--x 1\"\nif c; then A=\"$A --y 2\"; fi\npython t.py $A\n"), "--x 1<1>;--y~ 2<2>;");
+  EXPECT_EQ(arguments("A=(--x 1)\n[ c ] && A+=(--y 2)\npython t.py ${A[@]}\n"), "--x 1<1>;--y~ 2<2>;");
+  // One of two lists: neither is certain.
+  EXPECT_EQ(arguments("if c; then A=\"--x 1\"; else A=\"--x 2\"; fi\npython t.py $A --z 1\n"),
+            "--x~ 1<1>;--x~ 2<2>;--z 1<1>;");
+  // A longer list of values is not known.
+  EXPECT_EQ(arguments("A=\"--x 1 --l a\"\nif c; then A=\"$A b --y\"; fi\npython t.py $A\n"),
+            "--x 1<1>;--l a<a> b?<b>;--y~;");
+}
+
+TEST(MegatronArguments, ReadsTextsThatAShellGets) {
+  EXPECT_EQ(arguments("opt=\" \\\n  --x 1 \\\n  --y 2 \"\nrun=\"python -u /a/train.py ${opt}\"\nsrun -l "
+                      "--container-image=i --mounts /a sh -c \"${run}\"\n"),
+            "--x 1<1>;--y 2<2>;");
+  EXPECT_EQ(
+      arguments("A=\"--x ${N:-2}\"\nif c; then A+=\" --y 1\"; fi\nbash -c \"python train.py $A --z 3\"\n"),
+      "--x 2{N}<2>;--y~ 1<1>;--z 3<3>;");
+  EXPECT_EQ(arguments("N=3\nsrun --a --b --c bash -lc 'cd /x && python train.py --x $N'\n"), "--x 3<3>;");
+  EXPECT_EQ(arguments("CMD=\"torchrun --nnodes 2 train.py --x 1\"\neval $CMD\n"), "--x 1<1>;L--nnodes;");
+  EXPECT_EQ(arguments("sbatch <<EOF\n#!/bin/bash\npython train.py --x 1\nEOF\n"), "--x 1<1>;");
+  EXPECT_EQ(arguments("cat > notes <<EOF\n--y 1 \"open\nEOF\npython train.py --x 1\n"), "--x 1<1>;");
+  EXPECT_EQ(arguments("python -m torch.distributed.run --nnodes 2 train.py --x 1\n"), "--x 1<1>;L--nnodes;");
+  EXPECT_EQ(arguments("python -m pkg.train --x 1\n"), "--x 1<1>;");
+  EXPECT_EQ(arguments("python tools/prepare.py --a 1 --b 2 --c 3\npython pretrain_gpt.py --x 1\n"),
+            "--x 1<1>;");
+  EXPECT_EQ(arguments("echo \"python train.py --not 1\"\npython train.py --x 1\n"), "--x 1<1>;");
+}
+
+TEST(MegatronArguments, PlacesAreThoseOfTheWords) {
+  // Behind continued lines, tabs and letters of several bytes.
+  EXPECT_EQ(arguments("A=\"\\\r\n\t--n\xC3\xA9 \xC3\xBC \\\r\n\t--y 2\"\r\npython train.py $A --z 1\r\n"),
+            "--n\xC3\xA9 \xC3\xBC<\xC3\xBC>;--y 2<2>;--z 1<1>;");
+  EXPECT_EQ(arguments("A=\"--x a\\\"b\"\npython train.py $A\n"), "--x a\"b<a\\\"b>;");
 }
 
 TEST(MegatronArguments, ReportsTextsWithoutArgumentsAndBadOnes) {
@@ -63,6 +109,10 @@ TEST(MegatronArguments, ReportsTextsWithoutArgumentsAndBadOnes) {
   EXPECT_EQ(arguments(""), "!no command with arguments (`--name value`) is found");
   EXPECT_EQ(arguments("--x '' --y 1"), "--x <>;--y 1<1>;");
   EXPECT_EQ(arguments("--x 'a"), "--x;!the quote is not closed");
+  EXPECT_EQ(arguments(std::string("--x 1\0--y 2", 12)),
+            "!a NUL byte stands in the text; this looks like a binary file");
+  EXPECT_EQ(arguments("python t.py config.yaml @more --x 1\n"), "--x 1<1>;Wconfig.yaml;W@more;");
+  EXPECT_EQ(arguments("--layers 2\n  3 --y\n"), "--layers 2<2> 3<3>;--y;");
 }
 
 TEST(MegatronArguments, ExpansionIsBounded) {
@@ -76,11 +126,11 @@ TEST(MegatronArguments, ExpansionIsBounded) {
       std::string::npos);
 }
 
-std::string python(std::string text) {
+std::string python(std::string text, const std::string& run = {}) {
   SourceMap sources;
   const SourceId id = sources.add("recipe.py", std::move(text), SourceKind::file);
   SyntaxProblem problem;
-  const auto recipe = parse_python_recipe(id, sources, problem);
+  const auto recipe = parse_python_recipe(id, sources, run, problem);
   if (!recipe) return std::to_string(problem.where.begin) + " " + problem.message;
   std::string out;
   for (const PythonAssignment& assignment : recipe->assignments) {
@@ -91,6 +141,8 @@ std::string python(std::string text) {
            std::string(sources.text(assignment.value.span)) + ">;";
   }
   if (recipe->base.exists()) out += "base " + std::string(sources.text(recipe->base));
+  for (const auto& function : recipe->further)
+    out += "further " + function.name + "@" + std::string(sources.text(function.place)) + ";";
   return out;
 }
 
@@ -121,6 +173,51 @@ TEST(PythonRecipe, SaysWhatIsNoLiteral) {
   EXPECT_EQ(python("def f() -> C:\n    \"\"\"cfg.m.a = 1\"\"\"\n    cfg.m.b = 1\n    return cfg\nother.x.y = "
                    "3\ncfg.m.c = 4\n"),
             "m.b=1<1>;m.c=4<4>;");
+}
+
+TEST(PythonRecipe, ReadsOtherWaysToAssign) {
+  EXPECT_EQ(python("cfg.m.a = 1; cfg.m.b = 2\n"), "m.a=1<1>;m.b=2<2>;");
+  EXPECT_EQ(python("cfg.m.a = cfg.m.b = 8\n"), "m.a=8<8>;m.b=8<8>;");
+  EXPECT_EQ(python("cfg.m.a: str = 'x'\n"), "m.a=\"x\"<'x'>;");
+  EXPECT_EQ(
+      python("cfg.m.a, cfg.m.b = 1, (2)\n(cfg.m.c, cfg.m.d) = f()\n"),
+      "m.a=1<1>;m.b=2<2>;m.c=?a part of a value that is no literal<f()>;m.d=?a part of a value that is no "
+      "literal<f()>;");
+  EXPECT_EQ(python("cfg.m.a = (\n    'x'\n)\n"), "m.a=\"x\"<'x'>;");
+  EXPECT_EQ(python("setattr(cfg.m, 'a', 3)\nsetattr(cfg.m, name, 3)\n"),
+            "m.a=3<3>;m=?set under a name that is not known<3>;");
+  EXPECT_EQ(python("if x: cfg.m.a = 1\nelse: cfg.m.a = 2\ncfg.m.b = 3\n"),
+            "m.a=?a value set under a condition or in a loop<1>;m.a=?a value set under a condition or in a "
+            "loop<2>;m.b=3<3>;");
+  EXPECT_EQ(python("cfg.m.a = x == y\ncfg.m.b = lambda x=1: x\n"),
+            "m.a=?an expression that is no literal<x == y>;m.b=?an expression that is no literal<1: x>;");
+}
+
+TEST(PythonRecipe, ReadsArgumentsOfConstructors) {
+  EXPECT_EQ(python("cfg.ddp = DDP(overlap=True, buckets=2 * n)\n"),
+            "ddp.overlap=true<True>;ddp.buckets=?an expression that is no literal<2 * n>;");
+  EXPECT_EQ(
+      python(
+          "def f():\n    cfg = Container(\n        train=Train(iters=5,  # c)\n                    x=')'),\n "
+          "       model=make(),\n    )\n    cfg.m.a = 1\n"),
+      "train.iters=5<5>;train.x=\")\"<')'>;model=?an expression that is no literal<make()>;m.a=1<1>;base "
+      "Container(\n        train=Train(iters=5,  # c)\n                    x=')'),\n        model=make(),\n "
+      "   )");
+}
+
+TEST(PythonRecipe, FollowsNamesThatAreAssignedOnce) {
+  EXPECT_EQ(python("SEQ = 4096\ncfg.m.a = SEQ\n"), "m.a=4096<4096>;");
+  EXPECT_EQ(python("SEQ = 4096\nSEQ = 8\ncfg.m.a = SEQ\n"), "m.a=?an expression that is no literal<SEQ>;");
+  EXPECT_EQ(python("cfg.m.a = SEQ\n"), "m.a=?an expression that is no literal<SEQ>;");
+  EXPECT_EQ(python("if x:\n    SEQ = 1\ncfg.m.a = SEQ\n"), "m.a=?an expression that is no literal<SEQ>;");
+  EXPECT_EQ(python("n = 1\ndef f(n):\n    cfg.m.a = n\n"), "m.a=?an expression that is no literal<n>;");
+}
+
+TEST(PythonRecipe, TellsSeveralRecipesApart) {
+  const char* const text = "def a():\n    cfg.m.x = 1\ndef b():\n    cfg.m.x = 2\n";
+  EXPECT_EQ(python(text), "m.x=1<1>;further b@b;");
+  EXPECT_EQ(python(text, "b"), "m.x=2<2>;further a@a;");
+  EXPECT_EQ(python(text, "c"), "0 no function `c` assigns to a config here; `a`, `b` do");
 }
 
 TEST(PythonRecipe, ReportsUnclosedThings) {

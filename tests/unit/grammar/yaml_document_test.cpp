@@ -1,4 +1,5 @@
 #include "grammar/yaml/yaml_document.h"
+#include "grammar/yaml/yaml_comments.h"
 
 #include <gtest/gtest.h>
 
@@ -80,6 +81,34 @@ TEST(YamlDocument, KeepsTheLastOfDuplicatesWhenAsked) {
   EXPECT_EQ(parsed.value(), "{ b = 2, a = 3 }");
   ASSERT_EQ(parsed.duplicates.size(), 1u);
   EXPECT_EQ(parsed.duplicates[0].where, (Span{0, 10, 11}));
+}
+
+TEST(YamlDocument, PlacesHoldBehindCarriageReturnsAndMarks) {
+  const Parsed parsed("\xEF\xBB\xBF" "a:\r\n  b: \xE2\x82\xAC" " \r\n  c: 7\r\n");
+  ASSERT_TRUE(parsed.tree) << parsed.shown();
+  const SyntaxNode& a = parsed.tree->entries[0].value;
+  EXPECT_EQ(parsed.text(parsed.tree->entries[0].key_span), "a");
+  EXPECT_EQ(parsed.text(a.entries[0].value.span), "\xE2\x82\xAC");
+  EXPECT_EQ(parsed.text(a.entries[1].key_span), "c");
+  EXPECT_EQ(parsed.text(a.entries[1].value.span), "7");
+}
+
+TEST(YamlComments, StandOutsideOfScalars) {
+  SourceMap sources;
+  const SourceId id =
+      sources.add("test.yaml",
+                  "# one\r\na: \"x # no\" # two\nb: x#no\nc: |  # three\n  # no\n  text\n\n  # "
+                  "no\nd:\n  - 'y # no'\n  # four\ne: >-\n  # no\n",
+                  SourceKind::file);
+  SyntaxProblem problem;
+  const auto tree = parse_yaml(id, sources, problem);
+  ASSERT_TRUE(tree) << problem.message;
+  std::string found;
+  for (const Comment& comment : find_yaml_comments(id, sources, *tree)) {
+    found += std::to_string(comment.line) + (comment.alone ? "!" : " ") +
+             std::string(sources.text(comment.span)) + ";";
+  }
+  EXPECT_EQ(found, "1!# one;2 # two;4 # three;11!# four;");
 }
 
 TEST(YamlDocument, NestingAndExpansionAreBounded) {

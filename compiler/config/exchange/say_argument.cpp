@@ -1,0 +1,105 @@
+#include "compiler/config/exchange/say_argument.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace capstan {
+namespace {
+
+/// A word as a shell reads it back unchanged.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+bool write_value(FlagValue kind, const Value& value, std::string& text) {
+  switch (value.kind()) {
+    case Value::Kind::string:
+      if (kind != FlagValue::string && kind != FlagValue::any) return false;
+      text += " " + shell_word(value.string());
+      return true;
+    case Value::Kind::integer:
+      if (kind == FlagValue::string || kind == FlagValue::boolean) return false;
+      text += " " + std::to_string(value.integer());
+      return true;
+    case Value::Kind::floating:
+      if (kind == FlagValue::integer && value.floating() == std::floor(value.floating()) &&
+          std::fabs(value.floating()) < 1e15) {
+        text += fmt::format(" {:.0f}", value.floating());
+        return true;
+      }
+      if (kind != FlagValue::floating && kind != FlagValue::any) return false;
+      text += " " + to_text(value);
+      return true;
+    case Value::Kind::boolean:
+      if (kind != FlagValue::boolean) return false;
+      text += value.boolean() ? " true" : " false";
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool write_values(const Flag& flag, const Value& value, std::string& text) {
+  if (value.kind() == Value::Kind::list) {
+    if (!flag.is_list) return false;
+    if (flag.single && value.list().size() == 1) return false;  // would come back as one value
+    for (const Value& item : value.list()) {
+      if (!write_value(flag.takes, item, text)) return false;
+      // A word of a list that begins with dashes would be read as an argument.
+      if (item.kind() == Value::Kind::string && item.string().starts_with("--")) return false;
+    }
+    return true;
+  }
+  if (flag.is_list && !flag.single) return false;
+  if (value.kind() == Value::Kind::string && value.string().starts_with("--")) {
+    text += "=" + shell_word(value.string());
+    return true;
+  }
+  return write_value(flag.takes, value, text);
+}
+
+}  // namespace
+
+std::optional<std::string> flag_with_value(const Flag& flag, const Value& value) {
+  std::string text = flag.name;
+  if (!write_values(flag, value, text)) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> say_argument(std::string_view path, const Value& value) {
+  std::optional<std::string> best;
+  std::size_t fewest = 0;  // keys that come with it
+  for (const Flag& flag : builtin_flag_table().flags) {
+    if (!flag.irrelevant.empty() || flag.until || !flag.name.starts_with("--")) continue;
+    const std::size_t width = flag.keys.size() + flag.sets.size();
+    if (best && width >= fewest) continue;
+    std::optional<std::string> said;
+    if (flag.takes == FlagValue::none) {
+      for (const auto& [key, set] : flag.sets) {
+        if (key == path && set == value) said = flag.name;
+      }
+    } else if (std::find(flag.keys.begin(), flag.keys.end(), path) != flag.keys.end()) {
+      said = flag_with_value(flag, value);
+    }
+    if (!said) continue;
+    best = said;
+    fewest = width;
+  }
+  return best;
+}
+
+}  // namespace capstan

@@ -1,0 +1,278 @@
+#include "grammar/arguments/shell_expansion.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace capstan {
+namespace {
+
+constexpr std::size_t kMaxWords = 100000;
+constexpr std::size_t kMaxWordBytes = 1u << 20;
+
+/// The array or variable that alone makes up the word (`$X`, `"${X[@]}"`), or null.
+const ShellPart* only_expansion(const ShellWord& word) {
+  const ShellPart* found = nullptr;
+  for (const ShellPart& part : word.parts) {
+    if (part.kind == ShellPart::Kind::literal && part.text.empty()) continue;
+    if (found != nullptr || part.kind == ShellPart::Kind::literal) return nullptr;
+    found = &part;
+  }
+  return found;
+}
+
+bool mentions(const ShellWord& word, const std::string& name) {
+  return std::any_of(word.parts.begin(), word.parts.end(), [&](const ShellPart& part) {
+    return part.kind != ShellPart::Kind::literal && part.kind != ShellPart::Kind::opaque && part.text == name;
+  });
+}
+
+bool has_flag(const std::vector<ExpandedPiece>& pieces) {
+  std::string text;
+  for (const ExpandedPiece& piece : pieces) text += piece.text;
+  return text.starts_with("--") || text.find(" --") != std::string::npos ||
+         text.find("\t--") != std::string::npos || text.find("\n--") != std::string::npos;
+}
+
+bool has_flag(const std::vector<ExpandedWord>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const ExpandedWord& word) { return word.text.starts_with("--"); });
+}
+
+void put(ExpandedWord& word, const ExpandedPiece& piece, bool started) {
+  word.text += piece.text;
+  word.literal = word.literal && piece.literal;
+  word.conditional = word.conditional || piece.conditional;
+  if (!piece.default_of.empty()) word.default_of = piece.default_of;
+  if (!started) {
+    word.span = piece.span;
+  } else if (piece.span.source == word.span.source && piece.span.begin >= word.span.end) {
+    word.span.end = piece.span.end;
+  }
+}
+
+/// Splits unquoted expansions at blanks.
+void split(const std::vector<ExpandedPiece>& pieces, std::vector<ExpandedWord>& out) {
+  ExpandedWord current;
+  bool started = false;
+  const auto finish = [&] {
+    if (started) out.push_back(std::exchange(current, {}));
+    started = false;
+  };
+  for (const ExpandedPiece& piece : pieces) {
+    if (piece.quoted || !piece.expanded || !piece.literal) {
+      put(current, piece, started);
+      started = true;
+      continue;
+    }
+    for (std::size_t at = 0; at < piece.text.size();) {
+      const std::size_t blank = std::min(piece.text.find_first_of(" \t\r\n", at), piece.text.size());
+      if (blank > at) {
+        ExpandedPiece part = piece;
+        part.text = piece.text.substr(at, blank - at);
+        if (piece.exact()) {
+          part.span = {piece.span.source, piece.span.begin + static_cast<std::uint32_t>(at),
+                       piece.span.begin + static_cast<std::uint32_t>(blank)};
+        }
+        put(current, part, started);
+        started = true;
+      }
+      if (blank < piece.text.size()) finish();
+      at = blank + 1;
+      if (out.size() > kMaxWords) return;
+    }
+  }
+  finish();
+}
+
+}  // namespace
+
+ExpandedWord join(const std::vector<ExpandedPiece>& pieces, Span whole) {
+  ExpandedWord word;
+  word.span = whole;
+  bool started = false;
+  for (const ExpandedPiece& piece : pieces) {
+    if (piece.text.empty()) continue;
+    put(word, piece, started);
+    started = true;
+  }
+  return word;
+}
+
+void ShellVariables::assign(const ShellAssignment& assignment, bool conditional) {
+  Binding fresh;
+  fresh.is_array = assignment.is_array;
+  // `X="$X more"` keeps what X holds; only the rest is new.
+  bool keeps_old = assignment.append;
+  if (assignment.is_array) {
+    for (const ShellWord& item : assignment.items) {
+      const std::size_t before = fresh.items.size();
+      expand(item, fresh.items);
+      const bool own = mentions(item, assignment.name);
+      keeps_old = keeps_old || own;
+      for (std::size_t i = before; conditional && !own && i < fresh.items.size(); ++i)
+        fresh.items[i].conditional = true;
+    }
+  } else {
+    for (const ShellPart& part : assignment.value.parts) {
+      const ShellWord one{{part}, part.span};
+      std::vector<ExpandedPiece> more = pieces(one);
+      const bool own = mentions(one, assignment.name);
+      keeps_old = keeps_old || own;
+      for (ExpandedPiece& piece : more) {
+        if (conditional && !own) piece.conditional = true;
+        fresh.scalar.push_back(std::move(piece));
+      }
+    }
+  }
+  Binding& stored = bindings_[assignment.name];
+  const bool is_list = fresh.is_array ? has_flag(fresh.items) : has_flag(fresh.scalar);
+  if (conditional && !is_list && !(stored.is_array && fresh.is_array)) {
+    stored = std::move(fresh);
+    stored.known = false;
+    return;
+  }
+  if (conditional && !keeps_old) {  // one of several: what stood there before may hold instead
+    for (ExpandedPiece& piece : stored.scalar) piece.conditional = true;
+    for (ExpandedWord& word : stored.items) word.conditional = true;
+  }
+  const bool join_old = stored.known && (assignment.append || (conditional && !keeps_old));
+  if (!join_old) {
+    stored = std::move(fresh);
+    return;
+  }
+  if (stored.is_array || fresh.is_array) {
+    if (!stored.is_array && !stored.scalar.empty())
+      stored.items.push_back(join(stored.scalar, stored.scalar[0].span));
+    if (!fresh.is_array && !fresh.scalar.empty()) {
+      if (assignment.append && !stored.items.empty()) {  // `A+=x` lengthens the first element
+        stored.items.front().text += join(fresh.scalar, fresh.scalar[0].span).text;
+        stored.items.front().literal = stored.items.front().literal && !conditional;
+      } else {
+        fresh.items.push_back(join(fresh.scalar, fresh.scalar[0].span));
+      }
+    }
+    stored.is_array = true;
+    stored.scalar.clear();
+    stored.items.insert(stored.items.end(), fresh.items.begin(), fresh.items.end());
+    return;
+  }
+  if (!assignment.append && !stored.scalar.empty() && !fresh.scalar.empty())
+    stored.scalar.push_back({" ", stored.scalar.back().span, true, false, false, false, {}});
+  stored.scalar.insert(stored.scalar.end(), fresh.scalar.begin(), fresh.scalar.end());
+}
+
+void ShellVariables::take_defaults(const ShellWord& word) {
+  for (const ShellPart& part : word.parts) {
+    if (part.kind != ShellPart::Kind::defaulted || bindings_.contains(part.text)) continue;
+    Binding binding;
+    binding.scalar = pieces({{part}, part.span});
+    bindings_.emplace(part.text, std::move(binding));
+  }
+}
+
+void ShellVariables::expand(const ShellWord& word, std::vector<ExpandedWord>& out) {
+  if (out.size() > kMaxWords) return;
+  if (const ShellPart* only = only_expansion(word); only != nullptr && only->kind == ShellPart::Kind::array) {
+    const auto found = bindings_.find(only->text);
+    if (found == bindings_.end() || !found->second.known) {
+      out.push_back({word.text(), word.span, false, false, {}});
+      return;
+    }
+    if (found->second.is_array) {
+      const std::vector<ExpandedWord> items = found->second.items;
+      for (const ExpandedWord& item : items) {
+        if (out.size() > kMaxWords) return;
+        ExpandedPiece piece{item.text, item.span,        item.literal,   only->quoted,
+                            true,      item.conditional, item.default_of};
+        if (!within_bounds(piece)) return;
+        if (only->quoted || !item.literal)
+          out.push_back(item);
+        else
+          split({piece}, out);
+      }
+      return;
+    }
+  }
+  split(pieces(word), out);
+}
+
+int ShellVariables::mark(const ExpandedPiece& piece) {
+  if (!piece.conditional && piece.default_of.empty()) return -1;
+  ExpandedPiece known;
+  known.conditional = piece.conditional;
+  known.default_of = piece.default_of;
+  marks_.push_back(std::move(known));
+  return static_cast<int>(marks_.size() - 1);
+}
+
+std::vector<ExpandedPiece> ShellVariables::pieces(const ShellWord& word) {
+  std::vector<ExpandedPiece> out;
+  for (const ShellPart& part : word.parts) {
+    ExpandedPiece piece{part.text, part.span, true, part.quoted, false, false, {}};
+    if (part.kind == ShellPart::Kind::literal) {
+      if (part.mark >= 0) {
+        const ExpandedPiece& known = marks_[static_cast<std::size_t>(part.mark)];
+        piece.conditional = known.conditional;
+        piece.default_of = known.default_of;
+      }
+      within_bounds(piece);
+      out.push_back(std::move(piece));
+      continue;
+    }
+    piece.literal = false;
+    if (part.kind != ShellPart::Kind::opaque) {
+      piece.expanded = true;
+      const auto found = bindings_.find(part.text);
+      if (found != bindings_.end() && found->second.known) {
+        append_known(found->second, part, out);
+        continue;
+      }
+      if (part.kind == ShellPart::Kind::defaulted && found == bindings_.end()) {
+        piece.text = part.fallback;
+        piece.literal = true;
+        piece.default_of = part.text;
+        const auto size = static_cast<std::uint32_t>(part.fallback.size());
+        if (part.span.end > part.span.begin + size) {
+          piece.span.end = part.span.end - 1;
+          piece.span.begin = piece.span.end - size;
+        }
+      } else {
+        piece.text = ShellWord{{part}, part.span}.text();
+      }
+    }
+    within_bounds(piece);
+    out.push_back(std::move(piece));
+  }
+  return out;
+}
+
+void ShellVariables::append_known(const Binding& binding, const ShellPart& part,
+                                  std::vector<ExpandedPiece>& out) {
+  std::vector<ExpandedPiece> held = binding.scalar;
+  if (binding.is_array) {
+    held.clear();
+    for (const ExpandedWord& item : binding.items) {
+      if (!held.empty()) held.push_back({" ", held.back().span, true, false, false, false, {}});
+      held.push_back({item.text, item.span, item.literal, false, false, item.conditional, item.default_of});
+      if (part.kind != ShellPart::Kind::array) break;  // `$A` is its first element
+    }
+  }
+  for (ExpandedPiece& piece : held) {
+    piece.quoted = part.quoted;
+    piece.expanded = true;
+    if (!within_bounds(piece)) return;
+    out.push_back(std::move(piece));
+  }
+}
+
+bool ShellVariables::within_bounds(ExpandedPiece& piece) {
+  bytes_ += piece.text.size() + 1;
+  if (bytes_ <= 64 * kMaxWordBytes && piece.text.size() <= kMaxWordBytes) return true;
+  if (!reported_) problems_.push_back({"the variables expand to more text than is read", piece.span, {}});
+  reported_ = true;
+  piece.text.clear();
+  piece.literal = false;
+  return false;
+}
+
+}  // namespace capstan

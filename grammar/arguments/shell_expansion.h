@@ -1,0 +1,69 @@
+// Follows the variables of a shell script from command to command: assignments in, words out, each with the
+// place where it is written. Nothing is run. What is set under a condition stays visible: words added to a
+// list of arguments are marked as conditional, other values become unknown.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "grammar/environment/shell_script.h"
+#include "grammar/source/syntax_problem.h"
+
+namespace capstan {
+
+/// A part of a word after expansion.
+struct ExpandedPiece {
+  std::string text;
+  Span span;
+  bool literal = true;    ///< false: needs a shell to be known; `text` is as written
+  bool quoted = false;    ///< not split at blanks
+  bool expanded = false;  ///< comes from a variable
+  bool conditional = false;
+  std::string default_of;  ///< the variable whose default it is
+  bool exact() const { return span.end - span.begin == text.size(); }
+};
+
+struct ExpandedWord {
+  std::string text;
+  Span span;
+  bool literal = true;
+  bool conditional = false;
+  std::string default_of;
+};
+
+class ShellVariables {
+ public:
+  explicit ShellVariables(std::vector<SyntaxProblem>& problems) : problems_(problems) {}
+
+  void assign(const ShellAssignment& assignment, bool conditional);
+  /// `: ${X:=value}` gives X its default.
+  void take_defaults(const ShellWord& word);
+  /// Appends the words that the word stands for, blanks of unquoted expansions split.
+  void expand(const ShellWord& word, std::vector<ExpandedWord>& out);
+  /// Keeps what is known of a piece, for the text of a script made of it; gives its mark (-1: nothing special).
+  int mark(const ExpandedPiece& piece);
+  /// The word's text, not split.
+  std::vector<ExpandedPiece> pieces(const ShellWord& word);
+
+ private:
+  struct Binding {
+    bool known = true;
+    bool is_array = false;
+    std::vector<ExpandedPiece> scalar;
+    std::vector<ExpandedWord> items;
+  };
+
+  void append_known(const Binding& binding, const ShellPart& part, std::vector<ExpandedPiece>& out);
+  bool within_bounds(ExpandedPiece& piece);
+
+  std::vector<SyntaxProblem>& problems_;
+  std::map<std::string, Binding, std::less<>> bindings_;
+  std::vector<ExpandedPiece> marks_;
+  std::size_t bytes_ = 0;
+  bool reported_ = false;
+};
+
+ExpandedWord join(const std::vector<ExpandedPiece>& pieces, Span whole);
+
+}  // namespace capstan

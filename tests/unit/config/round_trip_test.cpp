@@ -1,0 +1,258 @@
+// TOML -> each format -> TOML gives the same effective config: for every recipe, and for random configs that
+// the rules accept. CAPSTAN_ROUND_TRIPS=1000 makes more of the latter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/config/bind.h"
+#include "compiler/config/exchange/effective.h"
+#include "compiler/config/exchange/flag_table.h"
+#include "compiler/config/exchange/read_config.h"
+#include "compiler/config/exchange/write_config.h"
+#include "compiler/config/override_layer.h"
+#include "compiler/facts/derive.h"
+#include "compiler/facts/stack_choice.h"
+#include "compiler/ruleset/evaluate.h"
+#include "compiler/ruleset/resolve.h"
+#include "grammar/environment/env_file.h"
+#include "tests/support/random_config.h"
+
+namespace capstan {
+namespace {
+
+const std::pair<ExportFormat, ConfigFormat> kFormats[] = {
+    {ExportFormat::toml, ConfigFormat::toml},
+    {ExportFormat::bridge_yaml, ConfigFormat::bridge_yaml},
+    {ExportFormat::python, ConfigFormat::python},
+    {ExportFormat::hydra, ConfigFormat::hydra},
+    {ExportFormat::megatron_args, ConfigFormat::megatron_args}};
+
+const SchemaView& view_of(const std::string& stack) {
+  static std::map<std::string, std::unique_ptr<SchemaView>> views;
+  std::unique_ptr<SchemaView>& view = views[stack];
+  if (!view) view = std::make_unique<SchemaView>(builtin_schema(), *builtin_schema().find_stack(stack));
+  return *view;
+}
+
+struct Text {
+  SourceMap sources;
+  Sink sink;
+  ReadRecord record;
+  Config config;
+  bool good = false;
+
+  Text(const std::string& name, std::string text, ConfigFormat format, const SchemaView& view) {
+    const SourceId id = sources.add(name, std::move(text), SourceKind::file);
+    const auto layers = read_config(id, format, view, sources, disk_reader(), sink, record);
+    good = layers.has_value();
+    if (!layers) return;
+    config = compose(*layers, sink);
+    bind(config, view, sink);
+  }
+  std::string problems() const {
+    std::string out;
+    for (const Diagnostic& diagnostic : sink.diagnostics()) {
+      if (diagnostic.severity == Severity::error || diagnostic.code.starts_with("EX"))
+        out += diagnostic.code + " " + diagnostic.message + "\n";
+    }
+    return out;
+  }
+};
+
+std::string words(const EffectiveValue* value) {
+  if (value == nullptr) return "absent";
+  return value->default_text.empty() ? to_text(value->value) : value->default_text;
+}
+
+/// Writes `config`, reads it back, writes that as TOML and reads it again: what differs between the first and
+/// the last, apart from what the writer said it left out. Empty if nothing.
+std::string trip(const Config& config, const SchemaView& view, ExportFormat to, ConfigFormat from,
+                 std::vector<WrittenConfig::LeftOut>& left_out) {
+  const WrittenConfig written = write_config(config, view, to);
+  left_out = written.left_out;
+  std::set<std::string> excused;
+  for (const auto& left : written.left_out) excused.insert(left.path);
+  Config back;
+  if (!written.text.empty()) {
+    const Text read("x", written.text, from, view);
+    if (!read.good || !read.problems().empty())
+      return std::string(export_format_name(to)) + " is not read back: " + read.problems() + written.text;
+    const WrittenConfig toml = write_config(read.config, view, ExportFormat::toml);
+    for (const auto& left : toml.left_out) {
+      if (section_of(left.path) != "target")
+        return std::string(export_format_name(to)) + ": TOML cannot hold " + left.path + ": " + left.why;
+    }
+    const Text again("x.toml", toml.text, ConfigFormat::toml, view);
+    if (!again.good || !again.problems().empty())
+      return "the TOML is not read back: " + again.problems() + toml.text;
+    back = again.config;
+  }
+  std::string out;
+  const auto before = effective_config(config, view), after = effective_config(back, view);
+  for (const EffectiveDifference& difference : compare(before, after)) {
+    if (excused.contains(difference.path)) continue;
+    out += std::string(export_format_name(to)) + ": " + difference.path + ": " + words(difference.before) +
+           " -> " + words(difference.after) + "\n";
+  }
+  return out.empty() ? "" : out + written.text;
+}
+
+bool has_argument(const std::string& path) {
+  const auto& flags = builtin_flag_table().flags;
+  return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) {
+    return std::find(flag.keys.begin(), flag.keys.end(), path) != flag.keys.end() ||
+           std::any_of(flag.sets.begin(), flag.sets.end(),
+                       [&](const auto& set) { return set.first == path; });
+  });
+}
+
+/// The stack of Megatron-LM with the same core, for recipes of Bridge.
+std::string frontend_twin(const std::string& stack) {
+  static const std::map<std::string, std::string> twins = {{"bridge-0.2", "megatron-lm-0.16"},
+                                                           {"bridge-0.3", "megatron-lm-0.16"},
+                                                           {"bridge-0.4", "megatron-lm-0.17"},
+                                                           {"bridge-0.5", "megatron-lm-0.18"},
+                                                           {"bridge-0.6", "megatron-lm-0.19"}};
+  const auto twin = twins.find(stack);
+  return twin == twins.end() ? stack : twin->second;
+}
+
+TEST(RoundTrip, EveryRecipeSurvivesEveryFormat) {
+  std::size_t recipes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(CAPSTAN_SOURCE_DIR "/recipes")) {
+    if (entry.path().extension() != ".toml" || entry.path().filename() == "capstan.toml") continue;
+    ++recipes;
+    SourceMap sources;
+    Sink sink;
+    ReadFailure failure;
+    const SourceId id =
+        sources.add(entry.path().string(), *read_text_file(entry.path().string(), failure), SourceKind::file);
+    const auto layers = load_layers(id, sources, disk_reader(), sink);
+    ASSERT_TRUE(layers) << entry.path();
+    Config config = compose(*layers, sink);
+    const auto stack = choose_stack(config, builtin_schema(), "", sink);
+    ASSERT_TRUE(stack) << entry.path();
+    bind(config, view_of(stack->stack.name), sink);
+    ASSERT_FALSE(sink.has_errors()) << entry.path();
+    for (const auto& [to, from] : kFormats) {
+      const bool arguments = to == ExportFormat::megatron_args;
+      const SchemaView& view = view_of(arguments ? frontend_twin(stack->stack.name) : stack->stack.name);
+      std::vector<WrittenConfig::LeftOut> left;
+      EXPECT_EQ(trip(config, view, to, from, left), "") << entry.path();
+      for (const auto& [path, why] : left) {
+        const std::string section(section_of(path));
+        // Capstan's own sections are no part of a framework's config; arguments say no environment variables.
+        if (section == "execute" || section == "cluster" || (arguments && section == "env")) continue;
+        // Arguments say more than the recipe does, or the release has none for the key.
+        const bool more = why.starts_with("it is not set, but") || section == "mixed_precision" ||
+                          why.find("`mixed_precision.") != std::string::npos;
+        EXPECT_TRUE(arguments && (more || !has_argument(path)))
+            << entry.path() << ": " << export_format_name(to) << " leaves out " << path << ": " << why;
+      }
+    }
+  }
+  EXPECT_GE(recipes, 5u);
+}
+
+/// The config without what the rules refuse; nothing when dropping keys does not help.
+std::optional<Config> legal(Config config, const RuleBook& book) {
+  for (int round = 0; round < 60; ++round) {
+    const Facts facts = derive_facts(config, book.schema, book.rules.set->names);
+    const Evaluation evaluation = evaluate(book.rules, facts);
+    const auto refused = std::find_if(evaluation.violations.begin(), evaluation.violations.end(),
+                                      [&](const Violation& violation) {
+                                        const RuleItem& item = book.rules.set->items[violation.item];
+                                        return !violation.undecided && item.kind == RuleItem::Kind::check &&
+                                               item.severity == Severity::error;
+                                      });
+    if (refused == evaluation.violations.end()) return config;
+    bool dropped = false;
+    const RuleItem& item = book.rules.set->items[refused->item];
+    for (const std::vector<FactId>* facts_of_rule : {&item.blame, &item.reads}) {
+      for (const FactId fact : *facts_of_rule) {
+        if (!dropped) dropped = config.settings.erase(book.rules.set->names.name(fact)) > 0;
+      }
+    }
+    if (!dropped) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::size_t wanted_configs() {
+  const char* text = std::getenv("CAPSTAN_ROUND_TRIPS");
+  return text == nullptr ? 60 : static_cast<std::size_t>(std::max(1L, std::strtol(text, nullptr, 10)));
+}
+
+TEST(RoundTrip, LegalConfigsSurviveEveryFormat) {
+  Sink sink;
+  const RuleSet rules = resolve(builtin_rule_files(), builtin_phases(), builtin_schema(), sink);
+  for (const bool arguments : {false, true}) {
+    const std::string stack = arguments ? "megatron-lm-0.19" : "bridge-0.4";
+    const SchemaView& view = view_of(stack);
+    const RuleBook book(view, select(rules, *builtin_schema().find_stack(stack)));
+    RandomConfigs random(book, arguments ? 41u : 40u);
+    std::size_t made = 0, tried = 0, settings = 0, left_out = 0;
+    while (made < wanted_configs()) {
+      ASSERT_LT(++tried, 20 * wanted_configs() + 100);
+      Config drawn = random.next();
+      Sink problems;
+      bind(drawn, view, problems);
+      for (const std::string& path : drawn.broken) drawn.settings.erase(path);
+      drawn.broken.clear();
+      auto config = legal(std::move(drawn), book);
+      if (!config) continue;
+      // The trip begins with TOML, which cannot say none for every key.
+      for (const auto& left : write_config(*config, view, ExportFormat::toml).left_out)
+        config->settings.erase(left.path);
+      config = legal(std::move(*config), book);
+      if (!config || config->settings.empty()) continue;
+      ++made;
+      settings += config->settings.size();
+      for (const auto& [to, from] : kFormats) {
+        if ((to == ExportFormat::megatron_args) != arguments) continue;
+        std::vector<WrittenConfig::LeftOut> left;
+        ASSERT_EQ(trip(*config, view, to, from, left), "")
+            << "config " << tried << ":\n"
+            << write_config(*config, view, ExportFormat::toml).text;
+        left_out += left.size();
+      }
+    }
+    std::printf("%s: %zu legal configs of %zu drawn, %zu settings, %zu left out with a reason\n",
+                stack.c_str(), made, tried, settings, left_out);
+  }
+}
+
+TEST(RoundTrip, EnvironmentFilesHoldTheEnvironment) {
+  const SchemaView& view = view_of("bridge-0.4");
+  Config config;
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"},
+                                          {"PYTORCH_CUDA_ALLOC_CONF", "a:1,b:[2]"},
+                                          {"X", "it's $HOME \"quoted\" # no comment"},
+                                          {"EMPTY", ""}}) {
+    Setting setting;
+    setting.path = "env." + name;
+    setting.value = Value(value);
+    config.settings[setting.path] = setting;
+  }
+  const WrittenConfig written = write_config(config, view, ExportFormat::env);
+  EXPECT_TRUE(written.left_out.empty());
+  SourceMap sources;
+  Sink sink;
+  const SourceId id = sources.add("job.env", written.text, SourceKind::file);
+  const auto layer = read_environment_file_layer(id, sources, sink);
+  ASSERT_TRUE(layer) << written.text;
+  const Config back = compose({*layer}, sink);
+  EXPECT_EQ(effective_digest(effective_config(config, view)), effective_digest(effective_config(back, view)))
+      << written.text;
+}
+
+}  // namespace
+}  // namespace capstan
