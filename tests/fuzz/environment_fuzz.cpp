@@ -21,7 +21,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parse_sbatch(id, sources, problems);
   if (const auto list = parse_megatron_arguments(id, sources, problems)) {
     for (const Argument& argument : list->arguments) {
-      if (argument.flag_span.end > size) std::abort();
+      if (argument.flag_span.begin > argument.flag_span.end || argument.flag_span.end > size) std::abort();
+      for (const ArgumentValue& value : argument.values) {
+        if (value.span.begin > value.span.end || value.span.end > size) std::abort();
+      }
     }
   }
   parse_allocator_conf(text, Span{id, 0, static_cast<std::uint32_t>(size)}, problems);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "grammar/arguments/python_assignments.h"
+#include "grammar/yaml/yaml_comments.h"
 #include "grammar/yaml/yaml_document.h"
 
 namespace {
@@ -22,13 +23,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const SourceId id =
       sources.add("fuzz", std::string(reinterpret_cast<const char*>(data), size), SourceKind::file);
   SyntaxProblem problem;
-  if (const auto tree = parse_yaml(id, sources, problem))
+  std::vector<SyntaxProblem> duplicates;
+  if (const auto tree = parse_yaml(id, sources, problem, &duplicates)) {
     visit(*tree, size);
-  else if (problem.message.empty() || problem.where.end > size)
+    for (const Comment& comment : find_yaml_comments(id, sources, *tree)) {
+      if (comment.span.begin >= comment.span.end || comment.span.end > size ||
+          data[comment.span.begin] != '#')
+        std::abort();
+    }
+  } else if (problem.message.empty() || problem.where.end > size)
     std::abort();
   problem = {};
   if (const auto recipe = parse_python_recipe(id, sources, "", problem)) {
-    for (const PythonAssignment& assignment : recipe->assignments) visit(assignment.value, size);
+    for (const PythonAssignment& assignment : recipe->assignments) {
+      if (assignment.path.empty() || assignment.key_span.end > size) std::abort();
+      visit(assignment.value, size);
+    }
   } else if (problem.message.empty() || problem.where.begin > size) {
     std::abort();
   }
