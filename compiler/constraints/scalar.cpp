@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/ruleset/pipeline_layout.h"
 #include "compiler/ruleset/rule_values.h"
 
 namespace capstan {
@@ -156,6 +157,8 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
     }
     return Scalar::none();
   }
+  if (name == "layout")
+    return second != nullptr ? Scalar::of(pipeline_layout_fact(first.value, *second)) : Scalar::none();
   return Scalar::unknown();
 }
 

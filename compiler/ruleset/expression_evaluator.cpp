@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ruleset/pipeline_layout.h"
 #include "compiler/ruleset/rule_values.h"
 
 namespace capstan {
@@ -426,6 +427,9 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
         if (key == text_of(b)) return ValueView::of(item);
       }
       return {};
+    case RuleFunction::kLayout:
+      return b.tag == ValueView::Tag::string ? keep(pipeline_layout_fact(a.to_value(), text_of(b)))
+                                             : ValueView();
     case RuleFunction::kNone:
       break;
   }

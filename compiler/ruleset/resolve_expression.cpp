@@ -38,7 +38,9 @@ constexpr FunctionInfo kFunctions[] = {
     {"divides", RuleFunction::kDivides, 2, kKindNumber, kKindNumber, kKindBoolean},
     {"integer", RuleFunction::kInteger, 1, kText | kKindInteger, 0, kKindInteger | kKindNone},
     {"allocator", RuleFunction::kAllocator, 2, kText, kText, kKindString | kKindNone},
-    {"field", RuleFunction::kField, 2, kKindTable, kText, kKindAny & ~kKindVersion & ~kKindSet}};
+    {"field", RuleFunction::kField, 2, kKindTable, kText, kKindAny & ~kKindVersion & ~kKindSet},
+    {"layout", RuleFunction::kLayout, 2, kKindString | kKindElements, kText,
+     kKindInteger | kKindString | kKindBoolean | kKindNone}};
 
 /// Lists and sets compare with each other, integers with floats.
 int comparable_bits(int bits) {

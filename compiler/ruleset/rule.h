@@ -35,7 +35,8 @@ enum class RuleFunction : std::uint8_t {
   kDivides,
   kInteger,
   kAllocator,
-  kField
+  kField,
+  kLayout
 };
 
 /// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list

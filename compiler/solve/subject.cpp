@@ -71,8 +71,8 @@ class Grouper {
       }
     }
     // The second argument of these functions is no value of the first.
-    const bool option =
-        expr.op == ExprOp::call && (expr.name == "allocator" || expr.name == "field" || expr.name == "split");
+    const bool option = expr.op == ExprOp::call && (expr.name == "allocator" || expr.name == "field" ||
+                                                    expr.name == "split" || expr.name == "layout");
     for (std::size_t i = 0; i < expr.children.size(); ++i) {
       if (!option || i == 0) gather(expr.children[i], facts, values);
     }
