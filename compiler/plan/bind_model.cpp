@@ -17,6 +17,7 @@ std::optional<ModelSpec> bind_model(const BindRequest& request, Sink& sink) {
   bind_architecture(config, spec);
   bind_precision(config, spec);
   bind_training(config, spec);
+  check_fp8_extents(config, spec);
   bind_recompute(config, spec);
   bind_capture(config, spec);
   judge_unread_settings(config);

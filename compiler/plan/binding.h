@@ -10,6 +10,8 @@ namespace capstan::plan {
 void bind_architecture(EffectiveConfig& config, ModelSpec& spec);
 // bind_precision.cpp: dtypes of parameters, gradients, masters
 void bind_precision(EffectiveConfig& config, ModelSpec& spec);
+/// What fp8 products ask of extents; call when all are known.
+void check_fp8_extents(EffectiveConfig& config, const ModelSpec& spec);
 // bind_training.cpp: batch, steps, optimizer, learning-rate schedule, data, checks, seeds
 void bind_training(EffectiveConfig& config, ModelSpec& spec);
 // bind_capture.cpp: recompute and graphs

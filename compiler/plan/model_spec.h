@@ -65,7 +65,11 @@ struct ModelSpec {
 
   DType param_dtype = DType::f32;  ///< of parameters and activations: f32, bf16 or (tests) f64
   DType grad_dtype = DType::f32;   ///< of parameter gradients
-  bool has_masters = false;        ///< f32 copies of narrower parameters
+  /// Products of the layers on fp8 factors, each tensor with its present largest value as scale. `hybrid` has
+  /// gradients in f8e5m2, `e4m3` everything in f8e4m3. Extents of the layers are then multiples of 16.
+  enum class Fp8 : std::uint8_t { none, hybrid, e4m3 } fp8 = Fp8::none;
+  std::int64_t wide_layers_at_start = 0, wide_layers_at_end = 0;  ///< layers without fp8, in fp8 plans
+  bool has_masters = false;                                       ///< f32 copies of narrower parameters
 
   OptimizerSpec optimizer;
   RecomputeSpec recompute;

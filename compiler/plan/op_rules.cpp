@@ -1,119 +1,13 @@
 #include "compiler/plan/op_rules.h"
 
 #include <algorithm>
-#include <cmath>
-#include <initializer_list>
-#include <vector>
+
+#include "compiler/plan/op_checker.h"
 
 namespace capstan::plan {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
-
-enum class AttributeType { boolean, integer, floating, text };
-
-/// Checks one op; the first problem stays.
-class Checker {
- public:
-  Checker(const Plan& plan, const Op& op) : plan_(plan), op_(op) {}
-
-  std::string problem;
-
-  bool ok() const { return problem.empty(); }
-  void require(bool condition, const std::string& clause) {
-    if (ok() && !condition) problem = clause;
-  }
-
-  /// Operand counts; nothing else may be asked when this fails.
-  bool counts(std::size_t inputs_min, std::size_t inputs_max, std::size_t outputs_min,
-              std::size_t outputs_max) {
-    require(op_.inputs.size() >= inputs_min && op_.inputs.size() <= inputs_max,
-            "has " + std::to_string(op_.inputs.size()) + " inputs");
-    require(op_.outputs.size() >= outputs_min && op_.outputs.size() <= outputs_max,
-            "has " + std::to_string(op_.outputs.size()) + " outputs");
-    return ok();
-  }
-  bool counts(std::size_t inputs, std::size_t outputs) { return counts(inputs, inputs, outputs, outputs); }
-
-  /// Exactly these attributes.
-  bool attributes(std::initializer_list<std::pair<const char*, AttributeType>> wanted) {
-    require(op_.attributes.size() == wanted.size(),
-            "has " + std::to_string(op_.attributes.size()) + " attributes");
-    for (const auto& [name, type] : wanted) {
-      const AttributeValue* value = op_.find(name);
-      require(value != nullptr && value->index() == static_cast<std::size_t>(type),
-              std::string("lacks attribute `") + name + "` or has it with another type");
-    }
-    for (const auto& [name, value] : op_.attributes) {
-      if (const double* number = std::get_if<double>(&value)) {
-        require(std::isfinite(*number), "attribute `" + name + "` is not finite");
-      }
-    }
-    return ok();
-  }
-
-  const Buffer& in(std::size_t i) const { return plan_.buffers[op_.inputs[i]]; }
-  const Buffer& out(std::size_t i) const { return plan_.buffers[op_.outputs[i]]; }
-  std::size_t inputs() const { return op_.inputs.size(); }
-  std::size_t outputs() const { return op_.outputs.size(); }
-
-  void shape(const Buffer& buffer, const Shape& wanted) {
-    require(buffer.shape == wanted, "`" + buffer.name + "` has another shape");
-  }
-  void dtype(const Buffer& buffer, DType wanted) {
-    require(buffer.dtype == wanted, "`" + buffer.name + "` has dtype " + dtype_name(buffer.dtype));
-  }
-  void like(const Buffer& buffer, const Buffer& model) {
-    shape(buffer, model.shape);
-    dtype(buffer, model.dtype);
-  }
-  void scalar(const Buffer& buffer, DType wanted) {
-    shape(buffer, {1});
-    dtype(buffer, wanted);
-  }
-  /// Output `output` is the buffer of input `input`: updated.
-  void updates(std::size_t input, std::size_t output) {
-    require(op_.inputs[input] == op_.outputs[output], "`" + in(input).name + "` stands in the inputs only");
-  }
-  /// Statistics and sums: f32, in f64 plans f64.
-  void wide(const Buffer& buffer, const Shape& wanted) {
-    shape(buffer, wanted);
-    dtype(buffer, wide_dtype());
-  }
-  DType wide_dtype() const {
-    const Buffer* loss = plan_.find_buffer(names::kLoss);
-    return loss != nullptr && loss->dtype == DType::f64 ? DType::f64 : DType::f32;
-  }
-  void rank(const Buffer& buffer, std::size_t wanted) {
-    require(buffer.shape.size() == wanted, "`" + buffer.name + "` has another rank");
-  }
-  void workspace(const Buffer& buffer) {
-    require(buffer.role == Role::workspace, "`" + buffer.name + "` is no workspace");
-  }
-  /// Output `output`, where there is one more than the op itself needs: bytes for a library of the device.
-  void library_workspace(std::size_t output) {
-    if (output >= outputs()) return;
-    workspace(out(output));
-    dtype(out(output), DType::u8);
-    rank(out(output), 1);
-  }
-  void gradient_of(const Buffer& gradient, const Buffer& weight) { shape(gradient, weight.shape); }
-  void probability() {
-    const double p = op_.floating("p");
-    require(p >= 0 && p < 1, "drops with a probability outside [0, 1)");
-    require(op_.integer("rng_offset") >= 0 && op_.integer("rng_offset") <= 0xffffffffll,
-            "`rng_offset` has more than 32 bits");
-  }
-  const Plan& plan() const { return plan_; }
-  const Op& op() const { return op_; }
-
- private:
-  const Plan& plan_;
-  const Op& op_;
-};
-
-constexpr AttributeType kBool = AttributeType::boolean, kInt = AttributeType::integer,
-                        kFloat = AttributeType::floating, kText = AttributeType::text;
+using namespace op_table;
 
 void check_load_micro_batch(Checker& c) {
   if (!c.counts(2, 2) || !c.attributes({})) return;
@@ -178,129 +72,6 @@ void check_norm_backward(Checker& c, bool has_mean) {
   const Buffer& partial = c.out(c.outputs() - 1);
   c.workspace(partial);
   c.wide(partial, has_mean ? Shape{2, partial_rows, columns} : Shape{partial_rows, columns});
-}
-
-void check_gemm(Checker& c) {
-  if (!c.attributes({{"m", kInt},
-                     {"n", kInt},
-                     {"k", kInt},
-                     {"transpose_a", kBool},
-                     {"transpose_b", kBool},
-                     {"accumulate", kBool},
-                     {"epilogue", kText}})) {
-    return;
-  }
-  const Op& op = c.op();
-  const bool bias = op.text("epilogue") == "bias", accumulate = op.boolean("accumulate");
-  c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
-  const std::size_t operands = 2u + (bias ? 1 : 0) + (accumulate ? 1 : 0);
-  if (!c.counts(operands, operands, 1, 2)) return;
-  c.library_workspace(1);
-  const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
-  c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
-  c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
-  c.dtype(c.in(1), c.in(0).dtype);
-  c.shape(c.out(0), {m, n});
-  if (bias) {
-    c.shape(c.in(2), {n});
-    c.dtype(c.in(2), c.in(0).dtype);
-  }
-  if (accumulate) c.updates(c.inputs() - 1, 0);
-}
-
-/// A product with the point-wise op that follows it.
-void check_fused_gemm(Checker& c) {
-  const Op& op = c.op();
-  const bool adds = op.kind == OpKind::gemm_add, forward = op.kind == OpKind::gemm_gelu;
-  if (adds ? !c.attributes({{"m", kInt},
-                            {"n", kInt},
-                            {"k", kInt},
-                            {"transpose_a", kBool},
-                            {"transpose_b", kBool},
-                            {"epilogue", kText}})
-           : !c.attributes(
-                 {{"m", kInt}, {"n", kInt}, {"k", kInt}, {"transpose_a", kBool}, {"transpose_b", kBool}})) {
-    return;
-  }
-  const bool bias = forward || (adds && op.text("epilogue") == "bias");
-  if (adds) c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
-  const std::size_t operands = 2u + (bias ? 1 : 0) + (forward ? 0 : 1), results = forward ? 2 : 1;
-  if (!c.counts(operands, operands, results, results + 1)) return;
-  c.library_workspace(results);
-  const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
-  c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
-  c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
-  c.dtype(c.in(1), c.in(0).dtype);
-  if (bias) {
-    c.shape(c.in(2), {n});
-    c.dtype(c.in(2), c.in(0).dtype);
-  }
-  c.shape(c.out(0), {m, n});
-  c.like(forward ? c.out(1) : c.in(c.inputs() - 1), c.out(0));
-}
-
-void check_rope(Checker& c) {
-  if (!c.counts(1, 1) || !c.attributes({{"heads", kInt},
-                                        {"kv_heads", kInt},
-                                        {"head_dim", kInt},
-                                        {"rotary_dim", kInt},
-                                        {"base", kFloat},
-                                        {"seq_length", kInt},
-                                        {"interleaved", kBool},
-                                        {"inverse", kBool}})) {
-    return;
-  }
-  c.updates(0, 0);
-  const Op& op = c.op();
-  const std::int64_t head_dim = op.integer("head_dim"), rotary = op.integer("rotary_dim");
-  c.require(rotary > 0 && rotary <= head_dim && rotary % 2 == 0,
-            "rotates an odd number of columns or more than a head has");
-  c.require(op.floating("base") > 0, "has a base that is not positive");
-  c.shape(c.in(0), {c.plan().dims.tokens(), (op.integer("heads") + 2 * op.integer("kv_heads")) * head_dim});
-}
-
-void check_attention(Checker& c, bool backward) {
-  if (!c.attributes({{"batch", kInt},
-                     {"seq_length", kInt},
-                     {"heads", kInt},
-                     {"kv_heads", kInt},
-                     {"head_dim", kInt},
-                     {"scale", kFloat},
-                     {"causal", kBool},
-                     {"p", kFloat},
-                     {"rng_offset", kInt}})) {
-    return;
-  }
-  if (backward ? !c.counts(5, 5, 2, 4) : !c.counts(2, 2)) return;
-  c.probability();
-  const Op& op = c.op();
-  const std::int64_t heads = op.integer("heads"), kv_heads = op.integer("kv_heads"),
-                     head_dim = op.integer("head_dim");
-  c.require(kv_heads > 0 && heads % kv_heads == 0, "has query heads that its key heads do not divide");
-  const std::int64_t tokens = op.integer("batch") * op.integer("seq_length");
-  const Shape qkv = {tokens, (heads + 2 * kv_heads) * head_dim}, core = {tokens, heads * head_dim};
-  const Shape per_query = {op.integer("batch"), heads, op.integer("seq_length")};
-  if (backward) {
-    c.shape(c.in(0), core);
-    c.shape(c.in(1), qkv);
-    c.shape(c.in(2), core);
-    c.wide(c.in(3), per_query);
-    c.scalar(c.in(4), DType::u64);
-    c.like(c.out(0), c.in(1));
-    c.workspace(c.out(1));
-    c.wide(c.out(1), per_query);
-    if (c.outputs() >= 3) {
-      c.workspace(c.out(2));
-      c.wide(c.out(2), qkv);
-    }
-    c.library_workspace(3);
-  } else {
-    c.shape(c.in(0), qkv);
-    c.scalar(c.in(1), DType::u64);
-    c.shape(c.out(0), core);
-    c.dtype(c.out(0), c.in(0).dtype);
-    c.wide(c.out(1), per_query);
-  }
 }
 
 void check_swiglu(Checker& c, bool backward) {
@@ -508,6 +279,15 @@ std::string find_operand_problem(const Plan& plan, const Op& op) {
     case OpKind::gemm_gelu:
     case OpKind::gemm_gelu_backward:
       check_fused_gemm(c);
+      break;
+    case OpKind::quantize_fp8:
+      check_quantize_fp8(c);
+      break;
+    case OpKind::gemm_fp8:
+      check_gemm_fp8(c);
+      break;
+    case OpKind::linear_cross_entropy:
+      check_linear_cross_entropy(c);
       break;
     case OpKind::rope:
       check_rope(c);

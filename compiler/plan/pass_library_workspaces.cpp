@@ -45,6 +45,8 @@ void pass_library_workspaces(Plan& plan, const ModelSpec& spec, std::vector<Refu
       case OpKind::gemm_add:
       case OpKind::gemm_gelu:
       case OpKind::gemm_gelu_backward:
+      case OpKind::gemm_fp8:
+      case OpKind::linear_cross_entropy:
         add_workspace(plan, op, "product", kProductBytes);
         break;
       case OpKind::attention_backward: {

@@ -22,6 +22,9 @@ std::uint64_t size_of(DType dtype) {
       return 1;
     case DType::u64:
       return 8;
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+      return 1;
   }
   return 0;
 }
@@ -44,6 +47,10 @@ const char* dtype_name(DType dtype) {
       return "u8";
     case DType::u64:
       return "u64";
+    case DType::f8e4m3:
+      return "f8e4m3";
+    case DType::f8e5m2:
+      return "f8e5m2";
   }
   return "?";
 }

@@ -18,7 +18,18 @@ inline constexpr int kFormatVersion = 1;
 /// Alignment of every buffer in the arena, in bytes.
 inline constexpr std::uint64_t kBufferAlignment = 256;
 
-enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8, u64 };
+enum class DType : std::uint8_t {
+  f32,
+  f64,
+  bf16,
+  f16,
+  i32,
+  i64,
+  u8,
+  u64,
+  f8e4m3,  ///< 4 exponent and 3 fraction bits, largest 448, no infinity
+  f8e5m2   ///< 5 exponent and 2 fraction bits, largest 57344
+};
 std::uint64_t size_of(DType dtype);   ///< bytes per element
 const char* dtype_name(DType dtype);  ///< "bf16"
 

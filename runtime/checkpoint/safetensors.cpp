@@ -21,14 +21,16 @@ struct DTypeName {
   DType dtype;
   const char* name;
 };
-constexpr std::array<DTypeName, 8> kDTypeNames = {{{DType::f32, "F32"},
-                                                   {DType::f64, "F64"},
-                                                   {DType::bf16, "BF16"},
-                                                   {DType::f16, "F16"},
-                                                   {DType::i32, "I32"},
-                                                   {DType::i64, "I64"},
-                                                   {DType::u8, "U8"},
-                                                   {DType::u64, "U64"}}};
+constexpr std::array<DTypeName, 10> kDTypeNames = {{{DType::f32, "F32"},
+                                                    {DType::f64, "F64"},
+                                                    {DType::bf16, "BF16"},
+                                                    {DType::f16, "F16"},
+                                                    {DType::i32, "I32"},
+                                                    {DType::i64, "I64"},
+                                                    {DType::u8, "U8"},
+                                                    {DType::u64, "U64"},
+                                                    {DType::f8e4m3, "F8_E4M3"},
+                                                    {DType::f8e5m2, "F8_E5M2"}}};
 
 const char* file_dtype_name(DType dtype) {
   for (const DTypeName& entry : kDTypeNames) {

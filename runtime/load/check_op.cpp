@@ -1,182 +1,13 @@
 #include "runtime/load/check_op.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <vector>
 
-#include <fmt/format.h>
+#include "runtime/load/op_checker.h"
 
 namespace capstan::runtime {
 namespace {
 
-using plan::Buffer;
-using plan::BufferId;
-using plan::DType;
-using plan::Op;
-using plan::OpKind;
-using plan::Plan;
-
-bool is_floating(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
-}
-
-/// Product of non-negative factors; nothing when it leaves the range.
-std::int64_t product(std::initializer_list<std::int64_t> factors) {
-  std::int64_t result = 1;
-  for (const std::int64_t factor : factors) {
-    if (__builtin_mul_overflow(result, factor, &result)) return std::numeric_limits<std::int64_t>::max();
-  }
-  return result;
-}
-
-/// Checks of one op; the first one that fails is kept.
-class Checker {
- public:
-  Checker(const Plan& plan, const Op& op) : plan_(plan), op_(op) {}
-
-  std::optional<std::string> wrong;
-
-  std::size_t inputs() const { return op_.inputs.size(); }
-  std::size_t outputs() const { return op_.outputs.size(); }
-  const Buffer& input(std::size_t i) const { return plan_.buffers[op_.inputs[i]]; }
-  const Buffer& output(std::size_t i) const { return plan_.buffers[op_.outputs[i]]; }
-  bool ok() const { return !wrong.has_value(); }
-  void fail(std::string text) {
-    if (ok()) wrong = std::move(text);
-  }
-
-  void counts(std::size_t min_in, std::size_t max_in, std::size_t min_out, std::size_t max_out) {
-    const auto count = [&](const char* what, std::size_t has, std::size_t low, std::size_t high) {
-      if (has >= low && has <= high) return;
-      fail(low == high ? fmt::format("has {} {}, needs {}", has, what, low)
-                       : fmt::format("has {} {}, needs {} to {}", has, what, low, high));
-    };
-    count("inputs", inputs(), min_in, max_in);
-    count("outputs", outputs(), min_out, max_out);
-  }
-
-  std::int64_t integer(const char* name, std::int64_t low, std::int64_t high) {
-    const plan::AttributeValue* value = op_.find(name);
-    if (value == nullptr) return missing(name), low;
-    const std::int64_t* number = std::get_if<std::int64_t>(value);
-    if (number == nullptr) return fail(fmt::format("attribute `{}` must be an integer", name)), low;
-    if (*number < low || *number > high) {
-      return fail(fmt::format("attribute `{}` is {}, must be between {} and {}", name, *number, low, high)),
-             low;
-    }
-    return *number;
-  }
-  std::int64_t extent(const char* name) { return integer(name, 1, std::int64_t{1} << 40); }
-  double floating(const char* name, double low, double high) {
-    const plan::AttributeValue* value = op_.find(name);
-    if (value == nullptr) return missing(name), low;
-    const double* number = std::get_if<double>(value);
-    if (number == nullptr)
-      return fail(fmt::format("attribute `{}` must be a floating-point number", name)), low;
-    if (!(*number >= low && *number <= high)) {
-      return fail(fmt::format("attribute `{}` is {}, must be between {} and {}", name, *number, low, high)),
-             low;
-    }
-    return *number;
-  }
-  bool boolean(const char* name) {
-    const plan::AttributeValue* value = op_.find(name);
-    if (value == nullptr) return missing(name), false;
-    const bool* flag = std::get_if<bool>(value);
-    if (flag == nullptr) return fail(fmt::format("attribute `{}` must be a boolean", name)), false;
-    return *flag;
-  }
-  std::string text(const char* name, std::initializer_list<const char*> options) {
-    const plan::AttributeValue* value = op_.find(name);
-    if (value == nullptr) return missing(name), std::string();
-    const std::string* word = std::get_if<std::string>(value);
-    if (word == nullptr || std::find(options.begin(), options.end(), *word) == options.end()) {
-      return fail(fmt::format("attribute `{}` has no known value", name)), std::string();
-    }
-    return *word;
-  }
-
-  /// `where` reads "input 2" in messages.
-  void is_float(const Buffer& buffer, const std::string& where) {
-    if (!is_floating(buffer.dtype))
-      fail(fmt::format("{} `{}` must hold floating-point numbers", where, buffer.name));
-  }
-  void is_type(const Buffer& buffer, const std::string& where, DType dtype) {
-    if (buffer.dtype != dtype) {
-      fail(fmt::format("{} `{}` is {}, must be {}", where, buffer.name, plan::dtype_name(buffer.dtype),
-                       plan::dtype_name(dtype)));
-    }
-  }
-  void has(const Buffer& buffer, const std::string& where, std::int64_t elements) {
-    if (buffer.elements() != elements) {
-      fail(fmt::format("{} `{}` has {} elements, needs {}", where, buffer.name, buffer.elements(), elements));
-    }
-  }
-  void float_in(std::size_t i, std::int64_t elements) {
-    float_at(input(i), fmt::format("input {}", i), elements);
-  }
-  void float_out(std::size_t i, std::int64_t elements) {
-    float_at(output(i), fmt::format("output {}", i), elements);
-  }
-  void type_in(std::size_t i, DType dtype, std::int64_t elements) {
-    is_type(input(i), fmt::format("input {}", i), dtype);
-    has(input(i), fmt::format("input {}", i), elements);
-  }
-  void type_out(std::size_t i, DType dtype, std::int64_t elements) {
-    is_type(output(i), fmt::format("output {}", i), dtype);
-    has(output(i), fmt::format("output {}", i), elements);
-  }
-  /// Output o is the buffer of input i (updated in place).
-  void same(std::size_t o, std::size_t i) {
-    if (op_.outputs[o] != op_.inputs[i]) {
-      fail(fmt::format("output {} must be the buffer of input {}, which it updates", o, i));
-    }
-  }
-  void dropout_attributes() {
-    floating("p", 0.0, std::nextafter(1.0, 0.0));
-    integer("rng_offset", 0, std::numeric_limits<std::uint32_t>::max());
-  }
-  void counter_in(std::size_t i) { type_in(i, DType::u64, 1); }
-  /// Scratch of at least the size that the format gives it.
-  void scratch_out(std::size_t i, std::int64_t elements) {
-    is_float(output(i), fmt::format("output {}", i));
-    has_at_least(output(i), fmt::format("output {}", i), elements);
-  }
-  /// Output i, where there is one more than the op itself needs: bytes for a library of the device.
-  void library_workspace(std::size_t i) {
-    if (i < outputs()) is_type(output(i), fmt::format("output {}", i), DType::u8);
-  }
-  void has_at_least(const Buffer& buffer, const std::string& where, std::int64_t elements) {
-    if (buffer.elements() < elements) {
-      fail(fmt::format("{} `{}` has {} elements, needs at least {}", where, buffer.name, buffer.elements(),
-                       elements));
-    }
-  }
-
-  const Plan& plan() const { return plan_; }
-
- private:
-  void missing(const char* name) { fail(fmt::format("lacks the attribute `{}`", name)); }
-  void float_at(const Buffer& buffer, const std::string& where, std::int64_t elements) {
-    is_float(buffer, where);
-    has(buffer, where, elements);
-  }
-
-  const Plan& plan_;
-  const Op& op_;
-};
-
-std::int64_t last_extent(const Buffer& buffer) {
-  return buffer.shape.back();
-}
-std::int64_t rows(const Buffer& buffer) {
-  return buffer.elements() / last_extent(buffer);
-}
-
-/// Rows of the partial sums of a column sum over `count` rows.
-std::int64_t row_chunks(std::int64_t count) {
-  return std::min<std::int64_t>(256, (count + 15) / 16);
-}
+using namespace op_checks;
 
 void check_load_micro_batch(Checker& c) {
   c.counts(2, 2, 2, 2);
@@ -255,89 +86,6 @@ void check_norm_backward(Checker& c, bool centered) {
   if (c.outputs() == 2 + gradients) {
     c.scratch_out(1 + gradients,
                   product({static_cast<std::int64_t>(gradients), row_chunks(elements / width), width}));
-  }
-}
-
-void check_gemm(Checker& c) {
-  const std::int64_t m = c.extent("m"), n = c.extent("n"), k = c.extent("k");
-  c.boolean("transpose_a");
-  c.boolean("transpose_b");
-  const bool accumulate = c.boolean("accumulate");
-  const bool bias = c.text("epilogue", {"none", "bias"}) == "bias";
-  const std::size_t wanted = 2u + bias + accumulate;
-  c.counts(wanted, wanted, 1, 2);
-  if (!c.ok()) return;
-  c.library_workspace(1);
-  c.float_in(0, product({m, k}));
-  c.float_in(1, product({k, n}));
-  if (bias) c.float_in(2, n);
-  c.float_out(0, product({m, n}));
-  if (accumulate) c.same(0, wanted - 1);
-}
-
-void check_fused_gemm(Checker& c, OpKind kind) {
-  const std::int64_t m = c.extent("m"), n = c.extent("n"), k = c.extent("k");
-  c.boolean("transpose_a");
-  c.boolean("transpose_b");
-  const bool adds = kind == OpKind::gemm_add, forward = kind == OpKind::gemm_gelu;
-  const bool bias = forward || (adds && c.text("epilogue", {"none", "bias"}) == "bias");
-  const std::size_t inputs = 2u + bias + !forward, outputs = forward ? 2 : 1;
-  c.counts(inputs, inputs, outputs, outputs + 1);
-  if (!c.ok()) return;
-  c.library_workspace(outputs);
-  c.float_in(0, product({m, k}));
-  c.float_in(1, product({k, n}));
-  if (bias) c.float_in(2, n);
-  if (!forward) c.float_in(inputs - 1, product({m, n}));
-  for (std::size_t i = 0; i < outputs; ++i) c.float_out(i, product({m, n}));
-}
-
-void check_rope(Checker& c) {
-  c.counts(1, 1, 1, 1);
-  const std::int64_t heads = c.extent("heads"), kv_heads = c.extent("kv_heads"),
-                     head_dim = c.extent("head_dim");
-  const std::int64_t rotary = c.integer("rotary_dim", 2, head_dim);
-  c.extent("seq_length");
-  c.floating("base", 1.0, 1e30);
-  c.boolean("interleaved");
-  c.boolean("inverse");
-  if (!c.ok()) return;
-  if (rotary % 2 != 0) return c.fail("attribute `rotary_dim` must be even");
-  c.float_in(0, product({c.plan().dims.tokens(), heads + 2 * kv_heads, head_dim}));
-  c.same(0, 0);
-}
-
-void check_attention(Checker& c, bool backward) {
-  const std::int64_t batch = c.extent("batch"), length = c.extent("seq_length"), heads = c.extent("heads"),
-                     kv_heads = c.extent("kv_heads"), head_dim = c.extent("head_dim");
-  c.floating("scale", 0.0, 1e30);
-  c.boolean("causal");
-  c.dropout_attributes();
-  if (backward) {
-    c.counts(5, 5, 2, 4);
-  } else {
-    c.counts(2, 2, 2, 2);
-  }
-  if (!c.ok()) return;
-  if (heads % kv_heads != 0) return c.fail("attribute `heads` must be a multiple of `kv_heads`");
-  const std::int64_t tokens = product({batch, length});
-  const std::int64_t qkv = product({tokens, heads + 2 * kv_heads, head_dim}),
-                     out = product({tokens, heads, head_dim}), per_row = product({batch, heads, length});
-  if (backward) {
-    c.float_in(0, out);
-    c.float_in(1, qkv);
-    c.float_in(2, out);
-    c.float_in(3, per_row);
-    c.counter_in(4);
-    c.float_out(0, qkv);
-    c.float_out(1, per_row);
-    if (c.outputs() >= 3) c.scratch_out(2, qkv);
-    c.library_workspace(3);
-  } else {
-    c.float_in(0, qkv);
-    c.counter_in(1);
-    c.float_out(0, out);
-    c.float_out(1, per_row);
   }
 }
 
@@ -482,6 +230,12 @@ void check_kind(Checker& c, OpKind kind) {
     case OpKind::gemm_gelu:
     case OpKind::gemm_gelu_backward:
       return check_fused_gemm(c, kind);
+    case OpKind::quantize_fp8:
+      return check_quantize_fp8(c);
+    case OpKind::gemm_fp8:
+      return check_gemm_fp8(c);
+    case OpKind::linear_cross_entropy:
+      return check_linear_cross_entropy(c);
     case OpKind::rope:
       return check_rope(c);
     case OpKind::attention:

@@ -37,7 +37,7 @@ std::vector<const char*> names_of(int count, Name name) {
 }
 
 const std::vector<const char*>& dtype_names() {
-  static const auto names = names_of<plan::DType>(8, plan::dtype_name);
+  static const auto names = names_of<plan::DType>(10, plan::dtype_name);
   return names;
 }
 const std::vector<const char*>& role_names() {

@@ -358,9 +358,14 @@ Status Bindings::find_extra_workspaces() {
       case OpKind::gemm_add:
       case OpKind::gemm_gelu:
       case OpKind::gemm_gelu_backward:
-        if (op.outputs.size() == (op.kind == OpKind::gemm_gelu ? 2U : 1U))
-          product_workspace.bytes = GemmLibrary::kWorkspaceBytes;
+      case OpKind::gemm_fp8:
+      case OpKind::linear_cross_entropy: {
+        const std::size_t own = op.kind == OpKind::gemm_gelu              ? 2
+                                : op.kind == OpKind::linear_cross_entropy ? 4
+                                                                          : 1;
+        if (op.outputs.size() == own) product_workspace.bytes = GemmLibrary::kWorkspaceBytes;
         break;
+      }
       case OpKind::attention:
       case OpKind::attention_backward: {
         const Outcome<std::size_t> extra = extra_attention_bytes(*this, op);
@@ -407,6 +412,12 @@ Outcome<Launch> bind_op(Bindings& b, const Op& op) {
     case OpKind::gemm_gelu:
     case OpKind::gemm_gelu_backward:
       return bind_gemm(b, op);
+    case OpKind::gemm_fp8:
+      return bind_gemm_fp8(b, op);
+    case OpKind::quantize_fp8:
+      return bind_quantize_fp8(b, op);
+    case OpKind::linear_cross_entropy:
+      return bind_linear_cross_entropy(b, op);
     case OpKind::attention:
     case OpKind::attention_backward:
       return bind_attention(b, op);

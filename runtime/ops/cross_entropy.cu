@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "runtime/ops/cuda_kernel.h"
 #include "runtime/ops/cuda_launch.h"
 
@@ -25,18 +27,15 @@ __device__ __forceinline__ Running merge(Running a, Running b) {
   return {largest, a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
 }
 
-// One block per row; the row is read once. Columns beyond `vocab` are padding and are skipped.
+// The row's log-sum-exp, for thread 0 of the block; the row is read once, and kept in `kept` where that is
+// given. Columns beyond `vocab` are padding and are skipped.
 template <typename T, int N>
-__global__ void __launch_bounds__(kThreads)
-    cross_entropy(const T* logits, const std::int32_t* targets, float* losses, float* lse_out,
-                  std::int64_t columns, int vocab) {
-  __shared__ Running warps[kThreads / kWarp];
-  const std::int64_t row = blockIdx.x;
-  const T* from = logits + row * columns;
+__device__ __forceinline__ float log_sum_exp(const T* from, int vocab, Running* warps, T* kept) {
   Running mine;
   for (int i = static_cast<int>(threadIdx.x) * N; i < vocab; i += kThreads * N) {
     float value[N];
     load<N>(from + i, value);
+    if (kept != nullptr) store<N>(kept + i, value);
     float largest = mine.largest;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
@@ -64,27 +63,34 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = mine;
   __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (threadIdx.x != 0) return 0.0F;
   for (int w = 1; w < kThreads / kWarp; ++w) mine = merge(mine, warps[w]);
-  const float lse = mine.largest + logf(mine.sum);
+  return mine.largest + logf(mine.sum);
+}
+
+// One block per row.
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy(const T* logits, const std::int32_t* targets, float* losses, float* lse_out,
+                  std::int64_t columns, int vocab) {
+  __shared__ Running warps[kThreads / kWarp];
+  const std::int64_t row = blockIdx.x;
+  const T* from = logits + row * columns;
+  const float lse = log_sum_exp<T, N>(from, vocab, warps, nullptr);
+  if (threadIdx.x != 0) return;
   const std::int32_t target = targets[row];
   const bool known = target >= 0 && target < vocab;
   lse_out[row] = lse;
   losses[row] = known ? lse - widen(from[target]) : NAN;
 }
 
+// Writes the row's gradient; `from` may be `to`.
 template <typename T, int N>
-__global__ void __launch_bounds__(kThreads)
-    cross_entropy_backward(const T* logits, const std::int32_t* targets, const float* lse, T* dlogits,
-                           std::int64_t columns, int vocab, float scale) {
-  const std::int64_t row = blockIdx.x;
-  const T* from = logits + row * columns;
-  T* to = dlogits + row * columns;
-  const float row_lse = lse[row];
-  const int target = targets[row];
+__device__ __forceinline__ void write_gradient(const T* from, T* to, float row_lse, int target,
+                                               std::int64_t columns, int vocab, float scale) {
   for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * N; i < columns; i += kThreads * N) {
-    float value[N];
-    load<N>(from + i, value);
+    float value[N] = {};
+    if (i < vocab) load<N>(from + i, value);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const int column = static_cast<int>(i) + k;
@@ -93,6 +99,38 @@ __global__ void __launch_bounds__(kThreads)
     }
     store<N>(to + i, value);
   }
+}
+
+// One block per row: the loss, then the gradient over the logits. With kKeeps the row waits in shared memory
+// in between, so that it is read once.
+template <typename T, int N, bool kKeeps>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_in_place(T* logits, const std::int32_t* targets, float* losses, std::int64_t columns,
+                           int vocab, float scale) {
+  extern __shared__ __align__(16) unsigned char row_memory[];
+  __shared__ Running warps[kThreads / kWarp];
+  __shared__ float row_lse;
+  const std::int64_t row = blockIdx.x;
+  T* const at = logits + row * columns;
+  T* const kept = kKeeps ? reinterpret_cast<T*>(row_memory) : nullptr;
+  const float lse = log_sum_exp<T, N>(at, vocab, warps, kept);
+  const std::int32_t target = targets[row];
+  if (threadIdx.x == 0) {
+    const bool known = target >= 0 && target < vocab;
+    losses[row] = known ? lse - widen(at[target]) : NAN;
+    row_lse = lse;
+  }
+  __syncthreads();
+  write_gradient<T, N>(kKeeps ? kept : at, at, row_lse, target, columns, vocab, scale);
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_backward(const T* logits, const std::int32_t* targets, const float* lse, T* dlogits,
+                           std::int64_t columns, int vocab, float scale) {
+  const std::int64_t row = blockIdx.x;
+  write_gradient<T, N>(logits + row * columns, dlogits + row * columns, lse[row], targets[row], columns,
+                       vocab, scale);
 }
 
 // One block: every thread sums its rows in order, then the block in a fixed tree.
@@ -132,7 +170,40 @@ void backward(cudaStream_t stream, const T* logits, const std::int32_t* targets,
   }
 }
 
+template <typename T, int N>
+void in_place(cudaStream_t stream, T* logits, const std::int32_t* targets, float* losses, std::int64_t rows,
+              std::int64_t columns, int vocab, float scale) {
+  // Two blocks of a multiprocessor share its 227 KiB.
+  constexpr std::int64_t kMostBytes = 112 << 10;
+  const auto blocks = static_cast<unsigned>(rows);
+  const std::int64_t bytes = columns * static_cast<std::int64_t>(sizeof(T));
+  if (bytes > kMostBytes) {
+    cross_entropy_in_place<T, N, false>
+        <<<blocks, kThreads, 0, stream>>>(logits, targets, losses, columns, vocab, scale);
+    return;
+  }
+  cudaFuncSetAttribute(cross_entropy_in_place<T, N, true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(kMostBytes));
+  cross_entropy_in_place<T, N, true><<<blocks, kThreads, static_cast<std::size_t>(bytes), stream>>>(
+      logits, targets, losses, columns, vocab, scale);
+}
+
 }  // namespace
+
+void launch_cross_entropy_in_place(cudaStream_t stream, Floats logits, const std::int32_t* targets,
+                                   float* losses, std::int64_t rows, std::int64_t columns, std::int64_t vocab,
+                                   float scale) {
+  const auto go = [&](auto* data) {
+    using T = std::remove_pointer_t<decltype(data)>;
+    if (columns % kPack<T> == 0) {
+      in_place<T, kPack<T>>(stream, data, targets, losses, rows, columns, static_cast<int>(vocab), scale);
+    } else {
+      in_place<T, 1>(stream, data, targets, losses, rows, columns, static_cast<int>(vocab), scale);
+    }
+  };
+  logits.storage == Storage::bf16 ? go(static_cast<bf16*>(logits.data))
+                                  : go(static_cast<float*>(logits.data));
+}
 
 void launch_cross_entropy(cudaStream_t stream, Floats logits, const std::int32_t* targets, float* losses,
                           float* lse, std::int64_t rows, std::int64_t columns, std::int64_t vocab) {

@@ -66,6 +66,11 @@ Outcome<Launch> bind_op(Bindings& bindings, const plan::Op& op);
 
 // Parts of bind_op, by file.
 Outcome<Launch> bind_gemm(Bindings& bindings, const plan::Op& op);
+Outcome<Launch> bind_gemm_fp8(Bindings& bindings, const plan::Op& op);
+Outcome<Launch> bind_quantize_fp8(Bindings& bindings, const plan::Op& op);
+Outcome<Launch> bind_linear_cross_entropy(Bindings& bindings, const plan::Op& op);
+/// An entry of the library, its candidates timed on random numbers, which overwrite the operands.
+Outcome<int> prepare_product(Bindings& bindings, const GemmProblem& problem, const GemmOperands& operands);
 Outcome<Launch> bind_attention(Bindings& bindings, const plan::Op& op);
 /// Bytes that the op's library needs beyond what the plan gives the op.
 Outcome<std::size_t> extra_attention_bytes(Bindings& bindings, const plan::Op& op);

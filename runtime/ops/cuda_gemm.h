@@ -27,7 +27,11 @@ struct GemmProblem {
   bool transpose_a = false, transpose_b = false;
   bool has_addend = false;  ///< d = ... + c
   enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu } epilogue = Epilogue::none;
-  Storage input = Storage::f32, output = Storage::f32, bias = Storage::f32;
+  Storage input = Storage::f32, output = Storage::f32, bias = Storage::f32;  ///< `input`: of both factors
+  /// fp8 factors may differ; b's is `input` everywhere else. Both are then scaled by device scalars.
+  Storage input_b = Storage::f32;
+  bool fast_accumulation = false;  ///< fp8: sums may be kept in fewer bits
+  bool is_fp8() const { return input == Storage::f8e4m3 || input == Storage::f8e5m2; }
 
   std::string key() const;  ///< text that names the problem, for the choice file
 };
@@ -38,7 +42,9 @@ struct GemmOperands {
   const void* c = nullptr;  ///< the addend; may be d
   void* d = nullptr;
   const void* bias = nullptr;
-  void* aux = nullptr;  ///< pre-activation: written by gelu_aux_bias, read by dgelu
+  void* aux = nullptr;             ///< pre-activation: written by gelu_aux_bias, read by dgelu
+  const float* scale_a = nullptr;  ///< fp8
+  const float* scale_b = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
 };

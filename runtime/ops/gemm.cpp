@@ -35,10 +35,9 @@ void pack_row_panels(const Operand& matrix, bool transposed, std::int64_t ld, st
 }
 
 template <typename C>
-void multiply(const OpCall& call) {
+void multiply(const OpCall& call, bool transpose_a, bool transpose_b, std::size_t bias, C factor) {
   const plan::Op& op = *call.op;
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
-  const bool transpose_a = op.boolean("transpose_a"), transpose_b = op.boolean("transpose_b");
   const bool accumulate = op.boolean("accumulate"), biased = op.text("epilogue") == "bias";
   const Operand &a = call.inputs[0], &b = call.inputs[1], &d = call.outputs[0];
   constexpr std::int64_t kColumns = tile_columns<C>();
@@ -71,8 +70,11 @@ void multiply(const OpCall& call) {
       }
       for (std::int64_t i = 0; i < rows; ++i) {
         C* sums = tile.data() + i * kBlockColumns;
+        if (factor != C(1)) {
+          for (std::int64_t j = 0; j < columns; ++j) sums[j] *= factor;
+        }
         if (biased) {
-          load(call.inputs[2], column, columns, line.data());
+          load(call.inputs[bias], column, columns, line.data());
           for (std::int64_t j = 0; j < columns; ++j) sums[j] += line[static_cast<std::size_t>(j)];
         }
         if (accumulate) {
@@ -88,7 +90,14 @@ void multiply(const OpCall& call) {
 }  // namespace
 
 void gemm(const OpCall& call) {
-  in_compute_type(call, [&](auto type) { multiply<decltype(type)>(call); });
+  in_compute_type(call, [&](auto type) {
+    multiply<decltype(type)>(call, call.op->boolean("transpose_a"), call.op->boolean("transpose_b"), 2, 1);
+  });
+}
+
+void gemm_fp8(const OpCall& call) {
+  const float factor = *call.inputs[2].as<float>() * *call.inputs[3].as<float>();
+  multiply<float>(call, false, true, 4, factor);
 }
 
 }  // namespace capstan::runtime::host

@@ -21,7 +21,17 @@ constexpr int kTimedRuns = 5;
 constexpr float kClearlyFaster = 0.98F;
 
 cudaDataType_t type_of(Storage storage) {
-  return storage == Storage::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  switch (storage) {
+    case Storage::bf16:
+      return CUDA_R_16BF;
+    case Storage::f8e4m3:
+      return CUDA_R_8F_E4M3;
+    case Storage::f8e5m2:
+      return CUDA_R_8F_E5M2;
+    case Storage::f32:
+      break;
+  }
+  return CUDA_R_32F;
 }
 
 Status check_library(const CublasLt& library, cublasStatus_t status, const char* call) {
@@ -53,6 +63,7 @@ std::string GemmProblem::key() const {
   text << m << 'x' << n << 'x' << k << (transpose_a ? " T" : " N") << (transpose_b ? "T" : "N")
        << (has_addend ? " add" : "") << " e" << static_cast<int>(epilogue) << " t" << static_cast<int>(input)
        << static_cast<int>(output) << static_cast<int>(bias);
+  if (is_fp8()) text << " fp8 " << static_cast<int>(input_b) << (fast_accumulation ? " fast" : "");
   return text.str();
 }
 
@@ -104,6 +115,12 @@ struct GemmLibrary::Entry {
         if (Status s = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n); !s.ok()) return s;
       }
     }
+    if (p.is_fp8()) {
+      if (Status s = set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(p.fast_accumulation));
+          !s.ok()) {
+        return s;
+      }
+    }
     const auto layout = [this](cublasLtMatrixLayout_t* out, Storage storage, std::int64_t rows,
                                std::int64_t columns) {
       return check_library(library,
@@ -111,8 +128,8 @@ struct GemmLibrary::Entry {
                                                  static_cast<std::uint64_t>(rows), columns),
                            "cublasLtMatrixLayoutCreate");
     };
-    if (Status s = p.transpose_b ? layout(&b, p.input, p.n, p.k) : layout(&b, p.input, p.k, p.n); !s.ok())
-      return s;
+    const Storage of_b = p.is_fp8() ? p.input_b : p.input;
+    if (Status s = p.transpose_b ? layout(&b, of_b, p.n, p.k) : layout(&b, of_b, p.k, p.n); !s.ok()) return s;
     if (Status s = p.transpose_a ? layout(&a, p.input, p.k, p.m) : layout(&a, p.input, p.m, p.k); !s.ok())
       return s;
     return layout(&d, p.output, p.m, p.n);
@@ -124,9 +141,14 @@ struct GemmLibrary::Entry {
                          "cublasLtMatmulDescSetAttribute");
   }
 
-  // The pointers of an epilogue are part of the descriptor; they are set before each call, which is host work
-  // only.
+  // The pointers of scales and epilogues are part of the descriptor; they are set before each call, which is
+  // host work only.
   Status point(const GemmOperands& operands) const {
+    if (problem.is_fp8()) {
+      // The library's first factor is b.
+      if (Status s = set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.scale_b); !s.ok()) return s;
+      if (Status s = set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.scale_a); !s.ok()) return s;
+    }
     if (problem.epilogue == GemmProblem::Epilogue::none) return {};
     if (problem.epilogue != GemmProblem::Epilogue::dgelu) {
       if (Status s = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias); !s.ok()) return s;

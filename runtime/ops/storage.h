@@ -20,6 +20,14 @@ inline std::uint16_t round_to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+/// The value of an fp8 number; saturating, rounded to nearest even, when made from a float. NaN stays NaN.
+float widen_fp8(std::uint8_t bits, plan::DType format);
+std::uint8_t round_to_fp8(float value, plan::DType format);
+/// Largest finite value.
+inline float largest_fp8(plan::DType format) {
+  return format == plan::DType::f8e4m3 ? 448.0F : 57344.0F;
+}
+
 template <typename C>
 void load(const Operand& from, std::int64_t offset, std::int64_t count, C* to) {
   switch (from.dtype) {
@@ -36,6 +44,12 @@ void load(const Operand& from, std::int64_t offset, std::int64_t count, C* to) {
     case plan::DType::bf16: {
       const std::uint16_t* data = from.as<std::uint16_t>() + offset;
       for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<C>(widen_bf16(data[i]));
+      break;
+    }
+    case plan::DType::f8e4m3:
+    case plan::DType::f8e5m2: {
+      const std::uint8_t* data = from.as<std::uint8_t>() + offset;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<C>(widen_fp8(data[i], from.dtype));
       break;
     }
     default:

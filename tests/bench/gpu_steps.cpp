@@ -3,7 +3,7 @@
 // and mode.
 //
 //   gpu_steps [--presets S1,S2,S3] [--modes eager,scoped,layers,iteration] [--grads bf16|f32] [--steps N]
-//             [--nondeterministic] [--unfused] [--profile PRESETS] [--launches PRESETS] [--json FILE]
+//             [--nondeterministic] [--unfused] [--fp8] [--profile PRESETS] [--launches PRESETS] [--json FILE]
 //
 // --launches times cudaGraphLaunch to an idle device, for the whole iteration and for the ops of each kind
 // alone.
@@ -28,6 +28,7 @@
 #include "compiler/plan/passes.h"
 #include "runtime/device/cuda_backend.h"
 #include "runtime/execute/executor.h"
+#include "runtime/execute/issue_order.h"
 #include "runtime/execute/state.h"
 
 namespace {
@@ -41,7 +42,7 @@ struct Options {
   std::vector<std::string> modes = {"eager", "scoped", "layers", "iteration"};
   std::string profile, launches, json;
   int steps = 20;
-  bool deterministic = true, fused = true;
+  bool deterministic = true, fused = true, fp8 = false;
   plan::DType gradients = plan::DType::bf16;
 };
 
@@ -94,6 +95,7 @@ plan::Plan make_plan(const std::string& name, const std::string& mode, const Opt
   plan::ModelSpec spec = preset(name);
   spec.grad_dtype = options.gradients;
   spec.deterministic = options.deterministic;
+  if (options.fp8 && name != "C") spec.fp8 = plan::ModelSpec::Fp8::hybrid;
   if (!options.fused) spec.backend = "auto";  // pass_fuse works on plans for CUDA only
   using Extent = plan::CaptureSpec::Extent;
   if (mode == "scoped" || mode == "layers") {
@@ -149,9 +151,21 @@ struct Row {
   double milliseconds = 0, fastest = 0, slowest = 0, host_milliseconds = 0, tokens_per_second = 0,
          utilization = 0;
   double idle_host_microseconds = 0, prepare_seconds = 0, capture_seconds = 0, instantiate_seconds = 0;
-  std::uint64_t nodes = 0, graphs = 0, planned = 0, peak = 0;
+  std::uint64_t nodes = 0, graphs = 0, launches = 0, planned = 0, peak = 0;
   double loss = 0;
 };
+
+/// Work items that the host issues for these ops one by one.
+std::uint64_t count_nodes(Backend& backend, const std::vector<plan::OpId>& ops) {
+  if (ops.empty()) return 0;
+  constexpr std::uint32_t kScratch = 1U << 24;
+  must(backend.begin_record(kScratch));
+  for (const plan::OpId op : ops) must(backend.run(op));
+  const auto info = backend.end_record();
+  if (!info.ok()) fail(info.error().message);
+  must(backend.drop_recording(kScratch));
+  return info.value().nodes;
+}
 
 Row measure(const std::string& name, const std::string& mode, const Options& options, double ceiling) {
   const plan::Plan plan = make_plan(name, mode, options);
@@ -207,6 +221,12 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
   }
   row.planned = plan.memory.arena;
   row.peak = backend->memory().peak;
+  for (const SegmentIssue& issue : step_order(plan)) {
+    const plan::Segment& segment = plan.segments[issue.segment];
+    std::vector<plan::OpId> ops;
+    for (const OpIssue& each : segment_order(plan, segment)) ops.push_back(each.op);
+    row.launches += segment.mode == plan::SegmentMode::graph ? 1 : count_nodes(*backend, ops);
+  }
   row.loss = scalars.value().loss;
   return row;
 }
@@ -272,6 +292,8 @@ void profile(const std::string& name, const Options& options) {
 
 struct LaunchTime {
   double median = 0, fastest = 0;
+  double rested = 0;  ///< the device idle and the host busy for a while before
+  double queued = 0;  ///< right behind another launch
   std::uint64_t nodes = 0;
 };
 
@@ -281,16 +303,32 @@ LaunchTime time_launch(Backend& backend, std::uint32_t key, const std::vector<pl
   for (const plan::OpId op : ops) must(backend.run(op));
   const auto info = backend.end_record();
   if (!info.ok()) fail(info.error().message);
-  std::vector<double> times;
-  for (int i = 0; i < 24; ++i) {
-    must(backend.synchronize());
+  std::vector<double> times, rested, queued;
+  const auto launch = [&](std::vector<double>& to) {
     const Clock::time_point begin = Clock::now();
     must(backend.replay(key));
-    if (i >= 4) times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() * 1e6);
+    to.push_back(std::chrono::duration<double>(Clock::now() - begin).count() * 1e6);
+  };
+  for (int i = 0; i < 4; ++i) must(backend.replay(key));
+  for (int i = 0; i < 20; ++i) {
+    must(backend.synchronize());
+    launch(times);
+    launch(queued);
+    must(backend.synchronize());
+    const Clock::time_point idle = Clock::now();
+    while (Clock::now() - idle < std::chrono::milliseconds(1)) {
+    }
+    launch(rested);
   }
   must(backend.synchronize());
   must(backend.drop_recording(key));
-  return {median(times), *std::min_element(times.begin(), times.end()), info.value().nodes};
+  LaunchTime time;
+  time.median = median(times);
+  time.fastest = *std::min_element(times.begin(), times.end());
+  time.rested = median(rested);
+  time.queued = median(queued);
+  time.nodes = info.value().nodes;
+  return time;
 }
 
 void study_launches(const std::string& name, const Options& options) {
@@ -308,11 +346,14 @@ void study_launches(const std::string& name, const Options& options) {
     kinds[kind].push_back(op.id);
     all.push_back(op.id);
   }
-  std::printf("\nlaunches of %s to an idle device: nodes, host us median and fastest\n", name.c_str());
+  std::printf(
+      "\nlaunches of %s to an idle device: nodes; host us: median, fastest, 1 ms after the device, behind "
+      "another\n",
+      name.c_str());
   const auto print = [](const std::string& what, const LaunchTime& time) {
-    std::printf("%-32s %5llu nodes %9.1f %9.1f us  %.3f us/node\n", what.c_str(),
-                static_cast<unsigned long long>(time.nodes), time.median, time.fastest,
-                time.median / static_cast<double>(time.nodes));
+    std::printf("%-32s %5llu %8.1f %8.1f %8.1f %8.1f\n", what.c_str(),
+                static_cast<unsigned long long>(time.nodes), time.median, time.fastest, time.rested,
+                time.queued);
   };
   std::uint32_t key = 1U << 20;
   print("all ops", time_launch(*backend, key++, all));
@@ -345,6 +386,8 @@ Options parse(int count, char** words) {
       options.steps = std::max(1, std::atoi(value().c_str()));
     } else if (word == "--nondeterministic") {
       options.deterministic = false;
+    } else if (word == "--fp8") {
+      options.fp8 = true;
     } else if (word == "--unfused") {
       options.fused = false;
     } else if (word == "--profile") {
@@ -377,9 +420,9 @@ int main(int count, char** words) {
               plan::dtype_name(options.gradients),
               options.deterministic ? "deterministic" : "not deterministic",
               options.fused ? "fused" : "not fused");
-  std::printf("%-4s %-10s %9s %17s %10s %6s %9s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
-              "(min-max)", "k tok/s", "MFU %", "host ms", "issue us", "nodes", "graphs", "capture ms",
-              "plan GiB", "peak GiB", "loss");
+  std::printf("%-4s %-10s %9s %17s %10s %6s %9s %9s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
+              "(min-max)", "k tok/s", "MFU %", "host ms", "issue us", "launches", "nodes", "graphs",
+              "capture ms", "plan GiB", "peak GiB", "loss");
   std::ofstream json;
   if (!options.json.empty()) json.open(options.json);
   for (const std::string& name : options.presets) {
@@ -387,21 +430,22 @@ int main(int count, char** words) {
       const Row r = measure(name, mode, options, ceiling);
       constexpr double kGiB = 1073741824.0;
       std::printf(
-          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %9.4f %9.1f %6llu %7llu %10.2f %9.2f %9.2f %7.3f\n",
+          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %9.4f %9.1f %9llu %6llu %7llu %10.2f %9.3f %9.3f "
+          "%7.3f\n",
           r.preset.c_str(), r.mode.c_str(), r.milliseconds, r.fastest, r.slowest, r.tokens_per_second / 1e3,
           100 * r.utilization, r.host_milliseconds, r.idle_host_microseconds,
-          static_cast<unsigned long long>(r.nodes), static_cast<unsigned long long>(r.graphs),
-          1e3 * (r.capture_seconds + r.instantiate_seconds), static_cast<double>(r.planned) / kGiB,
-          static_cast<double>(r.peak) / kGiB, r.loss);
+          static_cast<unsigned long long>(r.launches), static_cast<unsigned long long>(r.nodes),
+          static_cast<unsigned long long>(r.graphs), 1e3 * (r.capture_seconds + r.instantiate_seconds),
+          static_cast<double>(r.planned) / kGiB, static_cast<double>(r.peak) / kGiB, r.loss);
       std::fflush(stdout);
       if (json) {
         json << "{\"preset\": \"" << r.preset << "\", \"mode\": \"" << r.mode
              << "\", \"ms\": " << r.milliseconds << ", \"tokens_per_second\": " << r.tokens_per_second
              << ", \"mfu\": " << r.utilization << ", \"host_ms\": " << r.host_milliseconds
-             << ", \"issue_us\": " << r.idle_host_microseconds << ", \"nodes\": " << r.nodes
-             << ", \"capture_s\": " << r.capture_seconds << ", \"instantiate_s\": " << r.instantiate_seconds
-             << ", \"planned_bytes\": " << r.planned << ", \"peak_bytes\": " << r.peak
-             << ", \"loss\": " << r.loss << "}\n";
+             << ", \"issue_us\": " << r.idle_host_microseconds << ", \"launches\": " << r.launches
+             << ", \"nodes\": " << r.nodes << ", \"capture_s\": " << r.capture_seconds
+             << ", \"instantiate_s\": " << r.instantiate_seconds << ", \"planned_bytes\": " << r.planned
+             << ", \"peak_bytes\": " << r.peak << ", \"loss\": " << r.loss << "}\n";
         json.flush();
       }
     }

@@ -19,6 +19,7 @@
 #include "runtime/device/cuda_backend.h"
 #include "runtime/device/host_backend.h"
 #include "runtime/load/check_op.h"
+#include "runtime/ops/storage.h"
 #include "tests/unit/runtime/plan_sketch.h"
 
 namespace capstan::runtime::testing {
@@ -35,9 +36,6 @@ inline const std::string& no_device_reason() {
 #define CAPSTAN_NEED_DEVICE() \
   if (!no_device_reason().empty()) GTEST_SKIP() << no_device_reason()
 
-inline float widen_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
 inline std::uint16_t narrow_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
@@ -57,6 +55,10 @@ inline std::vector<double> to_numbers(const std::vector<std::byte>& bytes, DType
         break;
       case DType::bf16:
         numbers[i] = widen_bf16(take(std::uint16_t{}));
+        break;
+      case DType::f8e4m3:
+      case DType::f8e5m2:
+        numbers[i] = widen_fp8(take(std::uint8_t{}), dtype);
         break;
       case DType::i32:
         numbers[i] = take(std::int32_t{});

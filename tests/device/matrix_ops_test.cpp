@@ -58,6 +58,107 @@ TEST(DeviceOps, Gemm) {
   }
 }
 
+// Quantised numbers are the host's bits; products differ by the order of sums, with fast accumulation by
+// more.
+TEST(DeviceOps, Fp8) {
+  CAPSTAN_NEED_DEVICE();
+  struct Formats {
+    DType a, b;
+  };
+  for (const Formats f : {Formats{DType::f8e4m3, DType::f8e4m3}, Formats{DType::f8e5m2, DType::f8e4m3},
+                          Formats{DType::f8e4m3, DType::f8e5m2}}) {
+    for (const DType from : {DType::f32, DType::bf16}) {
+      for (const bool accumulate : {false, true}) {
+        for (const bool fast : {false, true}) {
+          const std::int64_t m = 144, n = 208, k = 336;
+          PlanSketch sketch;
+          const BufferId a = sketch.buffer("a", from, {m, k}), b = sketch.buffer("b", from, {n, k});
+          std::vector<BufferId> inputs(4);
+          for (int i = 0; i < 2; ++i) {
+            const std::string name = i == 0 ? "a" : "b";
+            const std::int64_t rows = i == 0 ? m : n;
+            const DType format = i == 0 ? f.a : f.b;
+            inputs[static_cast<std::size_t>(i)] = sketch.buffer(name + ".q", format, {rows, k});
+            inputs[static_cast<std::size_t>(i + 2)] = sketch.buffer(name + ".scale", DType::f32, {1});
+            const BufferId t = sketch.buffer(name + ".t", format, {k, rows});
+            const BufferId largest =
+                sketch.buffer(name + ".largest", DType::f32, {1024}, plan::Role::workspace);
+            sketch.op(
+                OpKind::quantize_fp8, {i == 0 ? a : b},
+                {inputs[static_cast<std::size_t>(i)], t, inputs[static_cast<std::size_t>(i + 2)], largest});
+          }
+          const BufferId d = sketch.buffer("d", from, {m, n});
+          const BufferId bias = sketch.buffer("bias", from, {n}, plan::Role::parameter);
+          const bool biased = !accumulate && from == DType::bf16;
+          if (biased) inputs.push_back(bias);
+          if (accumulate) inputs.push_back(d);
+          sketch.op(OpKind::gemm_fp8, inputs, {d},
+                    {{"accumulate", accumulate},
+                     {"epilogue", std::string(biased ? "bias" : "none")},
+                     {"fast_accumulation", fast},
+                     {"k", k},
+                     {"m", m},
+                     {"n", n}});
+          DevicePair pair(sketch.finish());
+          pair.run_and_compare(fast ? 1e-2 : tolerance_of(from) * (from == DType::f32 ? 20 : 1),
+                               std::string(plan::dtype_name(f.a)) + " x " + plan::dtype_name(f.b) + " to " +
+                                   plan::dtype_name(from) + (accumulate ? " accumulate" : "") +
+                                   (fast ? " fast" : ""));
+        }
+      }
+    }
+  }
+}
+
+TEST(DeviceOps, QuantizeFp8) {
+  CAPSTAN_NEED_DEVICE();
+  for (const DType format : {DType::f8e4m3, DType::f8e5m2}) {
+    for (const DType from : {DType::f32, DType::bf16}) {
+      PlanSketch sketch;
+      const BufferId x = sketch.buffer("x", from, {80, 208});
+      const BufferId rows = sketch.buffer("rows", format, {80, 208});
+      const BufferId columns = sketch.buffer("columns", format, {208, 80});
+      const BufferId scale = sketch.buffer("scale", DType::f32, {1});
+      const BufferId largest = sketch.buffer("largest", DType::f32, {1024}, plan::Role::workspace);
+      sketch.op(OpKind::quantize_fp8, {x}, {rows, columns, scale, largest});
+      DevicePair pair(sketch.finish());
+      pair.run_and_compare(0.0, std::string(plan::dtype_name(from)) + " to " + plan::dtype_name(format));
+    }
+  }
+}
+
+TEST(DeviceOps, LinearCrossEntropy) {
+  CAPSTAN_NEED_DEVICE();
+  struct Case {
+    std::int64_t vocab, columns, chunk;
+  };
+  // The last row of logits does not fit shared memory.
+  for (const Case c : {Case{50, 56, 18}, Case{50, 56, 7}, Case{31, 31, 5}, Case{69990, 70000, 9}}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      plan::Dims dims = PlanSketch::tiny_dims();
+      dims.seq_length = 9;
+      dims.vocab = c.vocab;
+      dims.padded_vocab = c.columns;
+      constexpr std::int64_t kHidden = 64;
+      PlanSketch sketch(dims);
+      const BufferId x = sketch.buffer("x", dtype, {18, kHidden});
+      const BufferId weight = sketch.buffer("weight", dtype, {c.columns, kHidden});
+      const BufferId dweight = sketch.buffer("dweight", dtype, {c.columns, kHidden});
+      const BufferId dx = sketch.buffer("dx", dtype, {18, kHidden});
+      const BufferId losses = sketch.buffer("losses", DType::f32, {18});
+      const BufferId rows = sketch.buffer("rows", dtype, {c.chunk, c.columns}, plan::Role::workspace);
+      sketch.op(OpKind::linear_cross_entropy, {x, weight, sketch.targets, dweight},
+                {losses, dx, dweight, rows}, {{"chunk_rows", c.chunk}, {"scale", 0.125}, {"vocab", c.vocab}});
+      DevicePair pair(sketch.finish());
+      pair.fill_tokens(sketch.targets, static_cast<std::int32_t>(c.vocab));
+      // bf16: the gradients of logits are rounded once more on the way.
+      pair.run_and_compare(
+          3 * tolerance_of(dtype),
+          std::to_string(c.vocab) + " by " + std::to_string(c.chunk) + " " + plan::dtype_name(dtype));
+    }
+  }
+}
+
 TEST(DeviceOps, FusedGemm) {
   CAPSTAN_NEED_DEVICE();
   struct Case {

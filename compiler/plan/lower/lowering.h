@@ -19,11 +19,18 @@ struct Parameter {
   bool decays = false;  ///< weight decay applies
 };
 
+/// A tensor in fp8, as it is and transposed, and what its numbers are to be multiplied with.
+struct Quantized {
+  BufferId rows = 0, columns = 0, scale = 0;
+};
+
 /// y = x W^T + b.
 struct LinearLayer {
   std::size_t weight = 0;  ///< index into Lowering::parameters
   std::optional<std::size_t> bias;
   std::int64_t in = 0, out = 0;
+  std::optional<Quantized> quantized_input = {},
+                           quantized_weight = {};  ///< of the forward pass, in fp8 plans
 };
 
 struct NormLayer {
@@ -73,6 +80,7 @@ struct Lowering {
   BufferId stream = 0;           ///< residual stream: output of the last lowered module
   BufferId stream_gradient = 0;  ///< its gradient, accumulated in place through the backward pass
   BufferId logits = 0, loss_lse = 0;
+  BufferId head_input_gradient = 0;  ///< where the head's op makes it in the forward pass
 
   Lowering(Plan& plan, const ModelSpec& model) : spec(model), builder(plan) {}
   std::int64_t token_count() const { return spec.dims.tokens(); }
@@ -113,11 +121,12 @@ void declare_parameters(Lowering& lowering);
 LinearLayer declare_linear(Lowering& lowering, const std::string& name, std::int64_t in, std::int64_t out,
                            bool bias, double stddev);
 /// Appends the forward gemm; gives the output buffer `name`.
-BufferId forward_linear(Lowering& lowering, const LinearLayer& layer, BufferId input,
-                        const std::string& name);
+BufferId forward_linear(Lowering& lowering, LinearLayer& layer, BufferId input, const std::string& name);
 /// Appends bias gradient, weight gradient and (into `input_gradient`) data gradient.
 void backward_linear(Lowering& lowering, const LinearLayer& layer, BufferId input, BufferId output_gradient,
                      BufferId input_gradient);
+/// Appends the op that makes it.
+Quantized quantize(Lowering& lowering, BufferId from, const std::string& name, DType format);
 /// The gemm op itself, d[m,n] = op(a) op(b) (+ bias) (+ d).
 struct Gemm {
   BufferId a = 0, b = 0, d = 0;

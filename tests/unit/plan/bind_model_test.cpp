@@ -112,6 +112,36 @@ std::string with_model(const std::string& lines) {
   return text;
 }
 
+TEST(BindModel, Fp8WithCurrentScaling) {
+  const ModelSpec recipe =
+      good(kSmall + "[mixed_precision]\nrecipe = \"bf16_with_fp8_current_scaling_mixed\"\n");
+  EXPECT_EQ(recipe.param_dtype, DType::bf16);
+  EXPECT_EQ(recipe.fp8, ModelSpec::Fp8::hybrid);
+  EXPECT_EQ(recipe.wide_layers_at_start, 1);  // the recipe's own default
+  EXPECT_EQ(recipe.wide_layers_at_end, 1);
+  const ModelSpec stated = good(kSmall + R"([mixed_precision]
+bf16 = true
+fp8 = "e4m3"
+fp8_recipe = "tensorwise"
+first_last_layers_bf16 = true
+num_layers_at_start_in_bf16 = 2
+num_layers_at_end_in_bf16 = 0
+)");
+  EXPECT_EQ(stated.fp8, ModelSpec::Fp8::e4m3);
+  EXPECT_EQ(stated.wide_layers_at_start, 2);
+  EXPECT_EQ(stated.wide_layers_at_end, 0);
+  EXPECT_EQ(good(kSmall + "[mixed_precision]\nbf16 = true\n").fp8, ModelSpec::Fp8::none);
+  const auto refusal = [](const std::string& lines) {
+    return bind_spec(kSmall + "[mixed_precision]\n" + lines).errors();
+  };
+  EXPECT_THAT(refusal("bf16 = true\nfp8 = \"hybrid\"\nfp8_recipe = \"delayed\"\n"),
+              ElementsAre("PL001 mixed_precision.fp8_recipe"));
+  EXPECT_THAT(refusal("bf16 = true\nfp8 = \"hybrid\"\nfp8_param = true\n"),
+              ElementsAre("PL001 mixed_precision.fp8_param"));
+  EXPECT_THAT(refusal("fp8 = \"hybrid\"\n"), ElementsAre("PL001 mixed_precision.fp8"));
+  EXPECT_THAT(refusal("bf16 = true\nfp8 = \"e3m4\"\n"), ElementsAre("PL003 mixed_precision.fp8"));
+}
+
 TEST(BindModel, ArchitectureKeys) {
   const ModelSpec spec = good(with_model(R"(
 num_query_groups = 2
@@ -282,7 +312,8 @@ INSTANTIATE_TEST_SUITE_P(
         Unsupported{"pipeline_model_parallel_size = 2", "PL001 model.pipeline_model_parallel_size"},
         Unsupported{"context_parallel_size = 2", "PL001 model.context_parallel_size"},
         Unsupported{"multi_latent_attention = true", "PL001 model.multi_latent_attention"},
-        Unsupported{"fp8 = \"hybrid\"", "PL001 model.fp8"}, Unsupported{"fp16 = true", "PL001 model.fp16"},
+        Unsupported{"bf16 = true\nfp8 = \"hybrid\"", "PL001 model.fp8"},
+        Unsupported{"fp16 = true", "PL001 model.fp16"},
         Unsupported{"mtp_num_layers = 1", "PL001 model.mtp_num_layers"},
         Unsupported{"qk_layernorm = true", "PL001 model.qk_layernorm"},
         Unsupported{"layernorm_zero_centered_gamma = true", "PL001 model.layernorm_zero_centered_gamma"},

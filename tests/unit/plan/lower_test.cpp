@@ -1,4 +1,5 @@
 #include "compiler/plan/lower/lower.h"
+#include "compiler/plan/passes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -181,6 +182,52 @@ TEST(Lower, MastersStartAsTheSameDraw) {
     EXPECT_EQ(buffer.init.stddev, parameter.init.stddev);
     EXPECT_EQ(buffer.dtype, DType::f32);
   }
+}
+
+TEST(Lower, Fp8LayersMultiplyQuantisedFactors) {
+  ModelSpec spec = small_gpt();
+  spec.dims.layers = 4;
+  spec.fp8 = ModelSpec::Fp8::hybrid;
+  spec.wide_layers_at_start = spec.wide_layers_at_end = 1;
+  for (const auto granularity : {RecomputeSpec::Granularity::none, RecomputeSpec::Granularity::selective,
+                                 RecomputeSpec::Granularity::full}) {
+    spec.recompute.granularity = granularity;
+    spec.recompute.modules = {"mlp", "layernorm"};
+    Plan plan = lower(spec);
+    const PassResult result = run_passes(plan, spec);
+    ASSERT_TRUE(result.ok()) << result.fault;
+    int products = 0;
+    for (const Op& op : plan.ops) {
+      const bool inner = op.layer == 1 || op.layer == 2;
+      EXPECT_FALSE(inner && op.kind == OpKind::gemm) << op.id;
+      EXPECT_FALSE(!inner && op.kind == OpKind::gemm_fp8) << op.id;
+      if (op.kind != OpKind::gemm_fp8) continue;
+      products += op.phase != Phase::recompute;
+      const bool backward = op.phase == Phase::backward;
+      // Gradients come first, with the wider range; sums may be kept in fewer bits forwards only.
+      EXPECT_EQ(plan.buffers[op.inputs[0]].dtype, backward ? DType::f8e5m2 : DType::f8e4m3);
+      EXPECT_EQ(plan.buffers[op.inputs[1]].dtype, DType::f8e4m3);
+      EXPECT_EQ(op.boolean("fast_accumulation"), !backward);
+    }
+    EXPECT_EQ(products, 2 * 4 * 3);  // layers, products of a layer, forward and two backward
+  }
+}
+
+TEST(Lower, PlansForCudaNeverHoldAllLogits) {
+  ModelSpec spec = small_gpt();
+  spec.backend = "cuda";
+  spec.dims.seq_length = 5000;
+  Plan plan = lower(spec);
+  ASSERT_TRUE(run_passes(plan, spec).ok());
+  int heads = 0;
+  for (const Op& op : plan.ops) {
+    EXPECT_NE(op.kind, OpKind::cross_entropy);
+    if (op.kind != OpKind::linear_cross_entropy) continue;
+    ++heads;
+    EXPECT_EQ(op.integer("chunk_rows"), 4096);
+    EXPECT_EQ(plan.buffers[op.outputs[3]].shape, (std::vector<std::int64_t>{4096, spec.dims.padded_vocab}));
+  }
+  EXPECT_EQ(heads, 1);
 }
 
 TEST(Lower, ModelFlopsMatchTheClosedForm) {

@@ -13,6 +13,7 @@
 
 #include "runtime/device/host_backend.h"
 #include "runtime/load/check_op.h"
+#include "runtime/ops/storage.h"
 #include "tests/unit/runtime/plan_sketch.h"
 
 namespace capstan::runtime::testing {
@@ -118,6 +119,9 @@ class OpHarness {
         return static_cast<double>(take<std::int64_t>(at, i));
       case DType::u64:
         return static_cast<double>(take<std::uint64_t>(at, i));
+      case DType::f8e4m3:
+      case DType::f8e5m2:
+        return widen_fp8(take<std::uint8_t>(at, i), dtype);
       default:
         ADD_FAILURE() << "no such test buffer";
         return 0;
