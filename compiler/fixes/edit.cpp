@@ -426,8 +426,7 @@ class Planner {
       for (const auto& [key, value] : keys) {
         const std::string path = section.empty() ? key : section + "." + key;
         const std::string words = as_argument(path, nullptr, value);
-        plan_.by_hand.push_back(
-            words.empty() ? fmt::format("set `{}` to `{}` in {}", path, to_text(value), sources_[file].name())
+        say(words.empty() ? fmt::format("set `{}` to `{}` in {}", path, to_text(value), sources_[file].name())
                           : words);
       }
       return;

@@ -217,10 +217,16 @@ const x3::rule<class ListRule, SyntaxNode> list = "a list";
 const x3::rule<class DictRule, SyntaxNode> dict = "a dict";
 const x3::rule<class ParenthesesRule, SyntaxNode> in_parentheses = "a value in parentheses";
 
+// Character sets, not the library's classes: those assert that no byte of a longer letter comes by.
+const auto blank_character = x3::char_(" \t\r\n\f\v");
+const auto digit = x3::char_("0-9");
+const auto hex_digit = x3::char_("0-9a-fA-F");
+const auto letter = x3::char_("a-zA-Z");
+
 /// Inside brackets line ends and comments are blanks; at the top level they never come (a logical line is one
 /// statement).
 const auto comment = '#' >> *(x3::char_ - '\n');
-const auto gap = x3::omit[*(x3::space | (x3::lit('\\') >> '\n') | comment)];
+const auto gap = x3::omit[*(blank_character | (x3::lit('\\') >> '\n') | comment)];
 const auto escaped = x3::lit('\\') >> x3::char_;
 const auto quoted = [](auto quote) {
   return x3::lit(quote) >> *(escaped | (x3::char_ - quote - '\\' - '\n')) >> quote;
@@ -231,13 +237,13 @@ const auto tripled = [](const char* quote) {
 const auto one_string =
     x3::raw[-x3::char_("rR") >> (tripled("\"\"\"") | tripled("'''") | quoted('"') | quoted('\''))];
 const auto string_def = one_string[make_string] >> *(gap >> one_string[make_string]);
-const auto digits = x3::digit >> *(x3::digit | '_');
+const auto digits = digit >> *(digit | '_');
 const auto exponent = x3::char_("eE") >> -x3::char_("+-") >> digits;
 const auto float_body =
     (digits >> '.' >> -digits >> -exponent) | (x3::lit('.') >> digits >> -exponent) | (digits >> exponent);
-const auto radix_body = x3::lit('0') >> x3::char_("xXoObB") >> +(x3::xdigit | '_');
+const auto radix_body = x3::lit('0') >> x3::char_("xXoObB") >> +(hex_digit | '_');
 const auto number_def = x3::raw[-x3::char_("+-") >> (radix_body | float_body | digits)][make_number];
-const auto name = (x3::alpha | '_') >> *(x3::alnum | '_');
+const auto name = (letter | '_') >> *(letter | digit | '_');
 const auto dotted = x3::raw[name >> *('.' >> name)];
 const auto word_def = dotted[make_word] | dotted[make_member];
 const auto items_of = [](auto close) {

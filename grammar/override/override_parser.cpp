@@ -205,7 +205,9 @@ const x3::rule<class ListRule, SyntaxNode> list = "a list";
 const x3::rule<class DictRule, SyntaxNode> dict = "a dict";
 const x3::rule<class ChoicesRule, std::vector<SyntaxNode>> choices = "values";
 
-const auto blanks = x3::omit[*x3::blank];
+// A character set, not the library's class: that asserts that no byte of a longer letter comes by.
+const auto blank = x3::char_(" \t");
+const auto blanks = x3::omit[*blank];
 const auto escape = x3::lit('\\') >> x3::char_;
 const auto single_quoted = x3::raw[x3::lit('\'') > *(escape | ~x3::char_("'\\")) > '\''];
 const auto double_quoted = x3::raw[x3::lit('"') > *(escape | ~x3::char_("\"\\")) > '"'];
@@ -213,9 +215,9 @@ const auto plain = escape | ~x3::char_("=,'\"()[]{}\\");
 const auto key_plain = escape | ~x3::char_("=,'\"()[]{}\\:");
 
 const auto quoted_def = single_quoted[make_quoted] | double_quoted[make_quoted];
-const auto unquoted_def = x3::raw[!x3::blank >> plain >> *plain][make_unquoted];
+const auto unquoted_def = x3::raw[!blank >> plain >> *plain][make_unquoted];
 const auto dict_key_def = single_quoted[make_quoted] | double_quoted[make_quoted] |
-                          x3::raw[!x3::blank >> key_plain >> *key_plain][make_unquoted];
+                          x3::raw[!blank >> key_plain >> *key_plain][make_unquoted];
 // The action stands around the expectation: the name of what was expected must be the rule's own.
 const auto item = (x3::eps > value)[add_item];
 const auto list_end = x3::raw[x3::lit(']')][close_container];

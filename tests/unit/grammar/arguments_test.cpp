@@ -220,6 +220,12 @@ TEST(PythonRecipe, TellsSeveralRecipesApart) {
   EXPECT_EQ(python(text, "c"), "0 no function `c` assigns to a config here; `a`, `b` do");
 }
 
+TEST(PythonRecipe, TakesBytesOfLettersAsTheyAre) {
+  EXPECT_EQ(python("cfg.m.a = \xE8\xE8\n"), "m.a=?an expression that is no literal<\xE8\xE8>;");
+  EXPECT_EQ(python("cfg.m.a = x\xFF\n"), "m.a=?an expression that is no literal<x\xFF>;");
+  EXPECT_EQ(python("cfg.m.a = '\xC3\xA9'\n"), "m.a=\"\xC3\xA9\"<'\xC3\xA9'>;");
+}
+
 TEST(PythonRecipe, ReportsUnclosedThings) {
   EXPECT_EQ(python("cfg.m.a = 'x\n"), "10 the string is not closed");
   EXPECT_EQ(python("cfg.m.a = [1,\n"), "10 this bracket is not closed");
