@@ -266,7 +266,7 @@ void ShellVariables::append_known(const Binding& binding, const ShellPart& part,
 }
 
 bool ShellVariables::within_bounds(ExpandedPiece& piece) {
-  bytes_ += piece.text.size() + 1;
+  bytes_ += piece.text.size() + 256;  // a piece costs more than its text
   if (bytes_ <= 64 * kMaxWordBytes && piece.text.size() <= kMaxWordBytes) return true;
   if (!reported_) problems_.push_back({"the variables expand to more text than is read", piece.span, {}});
   reported_ = true;
