@@ -82,7 +82,7 @@ void bind_vocabulary(EffectiveConfig& config, ModelSpec& spec) {
     dims.vocab = kByteTokens;
   } else {
     dims.vocab = needed(config, "model.vocab_size", "number of tokens", kMostVocabulary);
-    if (bytes && dims.vocab < kByteTokens) {
+    if (bytes && stated.kind() == Value::Kind::integer && stated.integer() > 0 && dims.vocab < kByteTokens) {
       config.problem("PL003", "model.vocab_size",
                      fmt::format("bytes of text need {} tokens, the model has {}", kByteTokens, dims.vocab),
                      "leave `model.vocab_size` out, or set it to 256 or more");

@@ -47,6 +47,7 @@ void EffectiveConfig::problem(const char* code, std::string_view path, std::stri
   diagnostic.severity = info->severity;
   diagnostic.message = std::move(message);
   diagnostic.keys = {std::string(path)};
+  refused_.insert(std::string(path));
   const Span place = place_of(path);
   if (place.exists()) diagnostic.labels.push_back({place, {}, true});
   if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
@@ -54,7 +55,15 @@ void EffectiveConfig::problem(const char* code, std::string_view path, std::stri
 }
 
 void EffectiveConfig::require(std::string_view path, const char* what) {
-  note_used(path);
+  if (is_set(path)) {
+    // Set, but to something impossible: where its reader has said so, once is enough.
+    if (refused_.contains(std::string(path))) return;
+    const Value found = value(path);
+    problem("PL003", path,
+            fmt::format("`{}` is {}; a plan needs {} ({})", path, to_text(found),
+                        found.is_number() ? "a positive number" : "a value", what));
+    return;
+  }
   problem("PL002", path, fmt::format("a plan needs `{}` ({}), and nothing sets it", path, what),
           fmt::format("set `{}`", path));
 }

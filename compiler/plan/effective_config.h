@@ -65,6 +65,7 @@ class EffectiveConfig {
   const Facts* final_facts_;
   const SourceMap* sources_;
   Sink& sink_;
+  std::set<std::string> refused_;  ///< keys that a problem was told of
   std::set<std::string, std::less<>> used_;
 };
 

@@ -106,15 +106,25 @@ Outcome<SafetensorsFile> open_checked(const std::string& path, const LoadedPlan&
     return run_problem("RN041", fmt::format("the checkpoint `{}` does not say its step", path),
                        {{"path", path}});
   }
+  // What the counters hold between steps follows from the step.
+  const std::uint64_t micro_batches = static_cast<std::uint64_t>(plan.plan.dims.micro_batches);
+  const std::pair<const char*, std::uint64_t> counters[] = {
+      {plan::names::kStep, resumed.step},
+      {plan::names::kMicroBatchIndex, 0},
+      {plan::names::kRngCounter, resumed.step * micro_batches}};
   for (std::size_t i = 0; i < file.value().tensors().size(); ++i) {
-    if (file.value().tensors()[i].name != plan::names::kStep) continue;
-    std::int64_t device_step = 0;  // the tensor's type and shape were compared with the plan's
-    std::memcpy(&device_step, file.value().bytes(i).data(), sizeof device_step);
-    if (device_step < 0 || static_cast<std::uint64_t>(device_step) != resumed.step) {
-      return run_problem("RN041",
-                         fmt::format("the checkpoint `{}` says step {} in its metadata and {} in its tensors",
-                                     path, resumed.step, device_step),
-                         {{"path", path}});
+    for (const auto& [name, wanted] : counters) {
+      if (file.value().tensors()[i].name != name || file.value().bytes(i).size() < sizeof(std::uint64_t))
+        continue;
+      std::uint64_t held = 0;  // the tensor's type and shape were compared with the plan's
+      std::memcpy(&held, file.value().bytes(i).data(), sizeof held);
+      if (held == wanted) continue;
+      return run_problem(
+          "RN041",
+          fmt::format("the checkpoint `{}` says step {} in its metadata, but its tensor `{}` is {} "
+                      "instead of {}",
+                      path, resumed.step, name, held, wanted),
+          {{"path", path}});
     }
   }
   return file;
@@ -210,6 +220,7 @@ Outcome<Resumed> check_checkpoint(const std::string& path, const LoadedPlan& pla
   Resumed resumed;
   Outcome<SafetensorsFile> file = open_checked(path, plan, resumed);
   if (!file.ok()) return file.error();
+  if (Status sound = file.value().check_digest(); !sound.ok()) return sound.error();
   return resumed;
 }
 

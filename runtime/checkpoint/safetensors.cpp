@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/device/digest.h"
 #include "runtime/report/write_file.h"
 
 namespace capstan::runtime {
@@ -14,6 +15,10 @@ namespace {
 
 using nlohmann::json;
 using plan::DType;
+
+/// Metadata: digest_bytes() over the tensors in the order of the file, as 16 hexadecimal digits.
+constexpr const char* kDigest = "data_digest";
+constexpr const char* kNoDigest = "0000000000000000";
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 
@@ -130,13 +135,23 @@ Status write_safetensors(const std::string& path, const std::vector<TensorInfo>&
   };
   PendingFile file(path);
   if (const std::string why = file.open(); !why.empty()) return failed(why);
-  if (const std::string why = file.write(header_of(tensors, metadata)); !why.empty()) return failed(why);
+  std::map<std::string, std::string> all_metadata = metadata;
+  all_metadata[kDigest] = kNoDigest;  // known when the tensors were written; the place is kept for it
+  const std::string header = header_of(tensors, all_metadata);
+  if (const std::string why = file.write(header); !why.empty()) return failed(why);
   std::vector<std::byte> bytes;
+  std::uint64_t digest = 0, words = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     bytes.resize(tensors[i].bytes);
     if (Status filled = contents(i, bytes); !filled.ok()) return filled;
     if (const std::string why = file.write(as_text(bytes)); !why.empty()) return failed(why);
+    digest += digest_bytes(bytes, words);
+    words += words_of(bytes.size());
   }
+  const std::string entry = fmt::format("\"{}\":\"", kDigest);
+  const std::uint64_t place = header.find(entry + kNoDigest) + entry.size();
+  if (const std::string why = file.rewrite(place, fmt::format("{:016x}", digest)); !why.empty())
+    return failed(why);
   if (const std::string why = file.commit(); !why.empty()) return failed(why);
   return {};
 }
@@ -190,6 +205,24 @@ Outcome<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   }
   if (end != data.size()) return broken(fmt::format("has {} bytes after its last tensor", data.size() - end));
   return file;
+}
+
+Status SafetensorsFile::check_digest() const {
+  const auto stated = metadata_.find(kDigest);
+  if (stated == metadata_.end()) return {};
+  std::vector<std::span<const std::byte>> in_order = contents_;
+  std::sort(in_order.begin(), in_order.end(), [](auto a, auto b) { return a.data() < b.data(); });
+  std::uint64_t digest = 0, words = 0;
+  for (const auto bytes : in_order) {
+    digest += digest_bytes(bytes, words);
+    words += words_of(bytes.size());
+  }
+  if (stated->second == fmt::format("{:016x}", digest)) return {};
+  return run_problem(
+      "RN041",
+      fmt::format("the checkpoint `{}` is damaged: its tensors do not have the digest that it states",
+                  file_.path()),
+      {{"path", file_.path()}}, "resume from another checkpoint of the run");
 }
 
 }  // namespace capstan::runtime

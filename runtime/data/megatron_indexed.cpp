@@ -51,7 +51,9 @@ class IndexedTokens final : public TokenSource {
         starts_(std::move(starts)) {}
 
   std::uint64_t count() const override { return starts_.back(); }
-  void read(std::uint64_t first, std::span<std::int32_t> out) const override {
+  Status read(std::uint64_t first, std::span<std::int32_t> out) const override {
+    if (Status whole = index_.check_length("RN010", "the dataset's index"); !whole.ok()) return whole;
+    if (Status whole = data_.check_length("RN010", "the dataset"); !whole.ok()) return whole;
     auto sequence = static_cast<std::uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), first) -
                                                starts_.begin()) -
                     1;
@@ -62,6 +64,7 @@ class IndexedTokens final : public TokenSource {
       token = token_at(static_cast<std::uint64_t>(pointer) + (first - starts_[sequence]) * width_of(type_));
       ++first;
     }
+    return {};
   }
   const std::string& name() const override { return path_; }
 

@@ -9,7 +9,7 @@ class RandomTokens final : public TokenSource {
   RandomTokens(std::uint64_t seed, std::int64_t vocab)
       : key_(philox_key(seed)), vocab_(static_cast<std::uint64_t>(vocab)) {}
   std::uint64_t count() const override { return std::uint64_t{1} << 62; }
-  void read(std::uint64_t first, std::span<std::int32_t> out) const override {
+  Status read(std::uint64_t first, std::span<std::int32_t> out) const override {
     for (std::int32_t& token : out) {
       const std::uint64_t block = first / 4;
       // The third word keeps these numbers apart from dropout's (there a counter of micro-batches).
@@ -20,6 +20,7 @@ class RandomTokens final : public TokenSource {
       token = static_cast<std::int32_t>(words[first % 4] * vocab_ >> 32);
       ++first;
     }
+    return {};
   }
   const std::string& name() const override { return name_; }
 

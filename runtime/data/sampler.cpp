@@ -43,7 +43,7 @@ Status Sampler::fill(std::uint64_t step, std::span<std::int32_t> batch) const {
     const std::uint64_t sample = step * per_step + i;
     const std::uint64_t window = shuffled(sample % samples_, samples_, plan_.data.seed, sample / samples_);
     const auto out = batch.subspan(i * (length + 1), length + 1);
-    source_.read(window * length, out);
+    if (Status read = source_.read(window * length, out); !read.ok()) return read;
     const auto beyond =
         std::find_if(out.begin(), out.end(), [&](std::int32_t t) { return t < 0 || t >= dims.vocab; });
     if (beyond != out.end()) {

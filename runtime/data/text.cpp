@@ -12,10 +12,12 @@ class TextTokens final : public TokenSource {
  public:
   explicit TextTokens(MappedFile file) : file_(std::move(file)) {}
   std::uint64_t count() const override { return file_.bytes().size(); }
-  void read(std::uint64_t first, std::span<std::int32_t> out) const override {
+  Status read(std::uint64_t first, std::span<std::int32_t> out) const override {
+    if (Status whole = file_.check_length("RN010", "the dataset"); !whole.ok()) return whole;
     const auto from = file_.bytes().subspan(first, out.size());
     std::transform(from.begin(), from.end(), out.begin(),
                    [](std::byte b) { return std::to_integer<std::int32_t>(b); });
+    return {};
   }
   const std::string& name() const override { return file_.path(); }
 

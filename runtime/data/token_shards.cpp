@@ -37,18 +37,23 @@ class ShardTokens final : public TokenSource {
   ShardTokens(std::string path, std::vector<Shard> shards)
       : path_(std::move(path)), shards_(std::move(shards)) {}
   std::uint64_t count() const override { return shards_.back().first + shards_.back().count; }
-  void read(std::uint64_t first, std::span<std::int32_t> out) const override {
+  Status read(std::uint64_t first, std::span<std::int32_t> out) const override {
     auto shard = std::upper_bound(shards_.begin(), shards_.end(), first,
                                   [](std::uint64_t place, const Shard& s) { return place < s.first; }) -
                  1;
+    const auto whole = [](const Shard& s) { return s.file.check_length("RN010", "the token shard"); };
+    if (Status sound = whole(*shard); !sound.ok()) return sound;
     for (std::int32_t& token : out) {
-      while (first >= shard->first + shard->count) ++shard;
+      while (first >= shard->first + shard->count) {
+        if (Status sound = whole(*++shard); !sound.ok()) return sound;
+      }
       const std::size_t offset = kHeaderBytes + (first - shard->first) * shard->width;
       token = shard->width == 2
                   ? value_at<std::uint16_t>(shard->file.bytes(), offset)
                   : static_cast<std::int32_t>(value_at<std::uint32_t>(shard->file.bytes(), offset));
       ++first;
     }
+    return {};
   }
   const std::string& name() const override { return path_; }
 

@@ -18,8 +18,8 @@ class TokenSource {
   virtual ~TokenSource() = default;
   virtual std::uint64_t count() const = 0;
   /// Tokens first .. first + out.size(), which must exist. Ids beyond 2^31 - 1 come out negative: the sampler
-  /// refuses them.
-  virtual void read(std::uint64_t first, std::span<std::int32_t> out) const = 0;
+  /// refuses them. RN010 when a file became shorter since it was opened.
+  virtual Status read(std::uint64_t first, std::span<std::int32_t> out) const = 0;
   /// For messages: the path, or "random tokens".
   virtual const std::string& name() const = 0;
 };

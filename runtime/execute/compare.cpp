@@ -105,6 +105,8 @@ Status compare_with_eager(Run& run) {
     report.steps_done += 1;
   }
   report.memory = run.backend.memory();
+  if (requested_signal() != 0) report.status = "interrupted";
+  if (eager_ms.empty()) return {};  // stopped before the first round: nothing was compared
   result.eager_ms = spread_of(eager_ms);
   result.captured_ms = spread_of(captured_ms);
   result.eager_host_ms = spread_of(eager_host);
@@ -115,7 +117,6 @@ Status compare_with_eager(Run& run) {
     result.speedup_percent =
         100.0 * (result.eager_ms.median - result.captured_ms.median) / result.eager_ms.median;
   }
-  if (requested_signal() != 0) report.status = "interrupted";
   if (result.loss_match) {
     result.verdict = speed_verdict(result.eager_ms, result.captured_ms);
   } else {

@@ -14,7 +14,7 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
 
   --backend auto|host|cuda  where to run; default: as the plan says
   --output DIR              run directory; default: runs/<config name>, numbered when it exists
-  --overwrite               use the run directory although it holds a run
+  --overwrite               use the run directory although it holds a run; what that left is removed
   --resume FILE|DIR         go on from a checkpoint, or from the newest one of a run directory
   --steps N                 train up to step N instead of the plan's number of steps
   --eager                   capture nothing
@@ -106,7 +106,7 @@ const std::vector<Option>& options() {
        }},
       {"--rounds", true, count(&RunOptions::rounds, 1, 100000)},
       {"--verify-replay", true, count(&RunOptions::verify_every, 1, kMost)},
-      {"--threads", true, count(&RunOptions::threads, 0, 64)},
+      {"--threads", true, count(&RunOptions::threads, 0, 1024)},
       {"--device", true, count(&RunOptions::device, 0, 1024)},
       {"--teardown-seconds", true, count(&RunOptions::teardown_seconds, 1, 3600)},
       {"--inject", true, [](RunOptions& o, const std::string& value) { return read_drill(value, o.drill); }},

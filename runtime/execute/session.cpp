@@ -61,12 +61,7 @@ class Session {
     report_.program = program;
     report_.plan_path = options_.plan_path;
     if (Status ready = prepare(); !ready.ok()) {
-      // A directory that was made for this run and holds nothing yet goes again.
-      std::error_code ignored;
-      if (!directory_.empty()) {
-        std::filesystem::remove(directory_ + "/checkpoints", ignored);
-        std::filesystem::remove(directory_, ignored);
-      }
+      folder_.drop_if_empty();
       return refuse(ready.error());
     }
 
@@ -90,12 +85,13 @@ class Session {
           report_.checkpoints.empty() ? "" : fmt::format("go on with `--resume {}`", directory_)));
     }
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    if (Status written = write_file(directory_ + "/report.json", to_json(report_), "RN050"); !written.ok()) {
+    const Status written = write_file(directory_ + "/report.json", to_json(report_), "RN050");
+    if (!written.ok()) {
       report_.diagnostics.push_back(written.error());
       if (report_.status == "finished") report_.status = "failed";
     }
     for (const Diagnostic& diagnostic : report_.diagnostics) print(diagnostic);
-    summarize();
+    summarize(written.ok());
     return exit_code();
   }
 
@@ -129,10 +125,11 @@ class Session {
     if (!backend.ok()) return backend.error();
     backend_ = std::move(backend.value());
     report_.device = backend_->device();
-    const Outcome<std::string> directory =
+    Outcome<RunDirectory> folder =
         make_run_directory({options_.output, plan.config_name, options_.resume, options_.overwrite});
-    if (!directory.ok()) return directory.error();
-    directory_ = directory.value();
+    if (!folder.ok()) return folder.error();
+    folder_ = std::move(folder.value());
+    directory_ = folder_.path();
 
     if (Status prepared = backend_->prepare(plan); !prepared.ok()) return prepared;
     if (Status filled = backend_->initialize(); !filled.ok()) return filled;
@@ -141,6 +138,9 @@ class Session {
       if (!resumed.ok()) return resumed.error();
       report_.first_step = static_cast<std::int64_t>(resumed.value().step);
       report_.resumed_from = resumed.value().path;
+    }
+    if (options_.overwrite && !resumes_from(directory_, options_.resume)) {
+      if (Status cleared = folder_.clear(); !cleared.ok()) return cleared;
     }
     // The run can be looked at and repeated from its directory alone.
     if (Status kept = write_file(directory_ + "/plan.json", loaded_->text, "RN050"); !kept.ok()) return kept;
@@ -220,7 +220,7 @@ class Session {
     return 0;
   }
 
-  void summarize() const {
+  void summarize(bool report_written) const {
     std::string text;
     if (report_.loss.count > 0) {
       text += fmt::format("{} steps, loss {:.4f} -> {:.4f}\n", report_.steps_done - report_.first_step,
@@ -242,7 +242,8 @@ class Session {
     }
     text += fmt::format("memory planned {}, measured peak {}\n", bytes_text(loaded_->plan.memory.arena),
                         bytes_text(report_.memory.peak));
-    text += fmt::format("{}: {}/report.json\n", report_.status, directory_);
+    text += report_written ? fmt::format("{}: {}/report.json\n", report_.status, directory_)
+                           : fmt::format("{}, without a report\n", report_.status);
     std::fputs(text.c_str(), stdout);
   }
 
@@ -251,6 +252,7 @@ class Session {
   std::unique_ptr<LoadedPlan> loaded_;
   std::unique_ptr<TokenSource> data_;
   std::unique_ptr<Backend> backend_;
+  RunDirectory folder_;
   std::string directory_;
   RunReport report_;
 };

@@ -88,6 +88,14 @@ class Trainer {
     RunReport& report = run_.report;
     if (Status opened = metrics_.open(run_.directory + "/metrics.jsonl", report.first_step); !opened.ok())
       return opened;
+    if (!report.resumed_from.empty() && report.first_step >= report.target_steps) {
+      report.diagnostics.push_back(run_problem(
+          "RN038",
+          fmt::format("the checkpoint stands at step {}, and the run ends at step {}: nothing to do",
+                      report.first_step, report.target_steps),
+          {{"step", report.first_step}}, "give more `--steps` to train on"));
+      saved_step_ = report.steps_done;
+    }
     Status outcome;
     while (report.steps_done < report.target_steps && outcome.ok()) {
       outcome = do_step();
@@ -141,7 +149,7 @@ class Trainer {
     }
     report.steps_done = step + 1;
     note_loss(report.loss, scalars.value().loss);
-    if (scalars.value().nonfinite != 0) ++report.nonfinite_steps;
+    if (scalars.value().nonfinite != 0 && report.nonfinite_steps++ == 0) note_nonfinite(scalars.value());
 
     StepMetrics metrics;
     metrics.step = report.steps_done;
@@ -158,6 +166,22 @@ class Trainer {
     }
     progress_.show(metrics);
     return make_checks(run_.plan(), scalars.value());
+  }
+
+  /// The first step that is not finite is worth a word, also where the config does not ask to stop at one.
+  void note_nonfinite(const StepScalars& scalars) {
+    const bool of_loss = (scalars.nonfinite & 1) != 0;
+    for (const plan::Check& check : run_.plan().checks) {
+      if (check.fatal && (check.kind == "nonfinite_loss") == of_loss) return;  // that check says it
+    }
+    run_.report.diagnostics.push_back(run_problem(
+        "RN037",
+        fmt::format("the {} of step {} is {}, and no check asks to stop; such a step changes no parameter",
+                    of_loss ? "loss" : "gradient norm", scalars.step,
+                    number_text(of_loss ? scalars.loss : scalars.grad_norm)),
+        {{"step", scalars.step}},
+        "look at the data and the learning rate before it; `rerun_state_machine.check_for_nan_in_loss` stops "
+        "such runs"));
   }
 
   Status save() {

@@ -1,5 +1,8 @@
 #include "runtime/report/metrics.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cmath>
 #include <fstream>
@@ -20,7 +23,7 @@ std::string number(double value) {
 }  // namespace
 
 MetricsFile::~MetricsFile() {
-  if (file_ != nullptr) std::fclose(file_);
+  if (file_ >= 0) ::close(file_);
 }
 
 Status MetricsFile::open(const std::string& path, std::int64_t keep_until) {
@@ -40,8 +43,8 @@ Status MetricsFile::open(const std::string& path, std::int64_t keep_until) {
   if (dropped) {
     if (Status written = write_file(path, kept, "RN050"); !written.ok()) return written;
   }
-  file_ = std::fopen(path.c_str(), "ae");
-  if (file_ != nullptr) return {};
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ >= 0) return {};
   return run_problem("RN050",
                      fmt::format("`{}` cannot be written: {}", path, std::generic_category().message(errno)));
 }
@@ -53,9 +56,16 @@ Status MetricsFile::append(const StepMetrics& metrics) {
       "\"mode\": \"{}\"}}\n",
       metrics.step, number(metrics.loss), number(metrics.learning_rate), number(metrics.grad_norm),
       metrics.tokens_per_s, metrics.step_ms, metrics.mode);
-  if (std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0) return {};
+  // Past the buffer of stdio, so that what was not written whole can be taken back.
+  const off_t whole = ::lseek(file_, 0, SEEK_END);
+  const ssize_t written = ::write(file_, line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) return {};
+  const int reason = written < 0 ? errno : ENOSPC;
+  if (whole >= 0 && ::ftruncate(file_, whole) != 0) {
+    // Half a line stays; resuming drops it.
+  }
   return run_problem(
-      "RN050", fmt::format("`{}` cannot be written: {}", path_, std::generic_category().message(errno)));
+      "RN050", fmt::format("`{}` cannot be written: {}", path_, std::generic_category().message(reason)));
 }
 
 }  // namespace capstan::runtime

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 #include "runtime/device/outcome.h"
@@ -31,7 +30,7 @@ class MetricsFile {
   Status append(const StepMetrics& metrics);
 
  private:
-  std::FILE* file_ = nullptr;
+  int file_ = -1;
   std::string path_;
 };
 

@@ -43,6 +43,17 @@ std::string PendingFile::write(std::string_view bytes) {
   return {};
 }
 
+std::string PendingFile::rewrite(std::uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return reason();
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+    offset += static_cast<std::uint64_t>(done);
+  }
+  return {};
+}
+
 std::string PendingFile::commit() {
   if (::fsync(file_) != 0) return reason();
   const int closing = file_;

@@ -1,6 +1,7 @@
 // Writing files that are never seen half-written: through a temporary beside the target, synced and renamed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ class PendingFile {
   // Each gives an empty text, or why it failed ("no space left on device").
   std::string open();
   std::string write(std::string_view bytes);
+  /// Puts bytes over earlier ones, at `offset` from the file's start.
+  std::string rewrite(std::uint64_t offset, std::string_view bytes);
   /// Syncs the file, renames it, syncs the folder.
   std::string commit();
 

@@ -262,6 +262,17 @@ TEST(BindModel, MissingKeysAreNamedAllAtOnce) {
                   "PL002 train.micro_batch_size", "PL002 train.train_iters", "PL002 optimizer.lr"));
 }
 
+TEST(BindModel, AnImpossibleValueIsToldOnceAndNotCalledMissing) {
+  std::string text = kSmall;
+  text.replace(text.find("micro_batch_size = 2"), 20, "micro_batch_size = 0");
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.micro_batch_size"));
+  EXPECT_THAT(
+      bind_spec("[model]\nnum_layers = 0\nhidden_size = 64\nnum_attention_heads = 4\nvocab_size = 300\n"
+                "[train]\nmicro_batch_size = 1\ntrain_iters = 3\n[optimizer]\nlr = 0.1\n")
+          .errors(),
+      ElementsAre("PL003 model.num_layers"));
+}
+
 TEST(BindModel, ValuesThatDoNotFitEachOther) {
   EXPECT_THAT(bind_spec(with_model("num_query_groups = 3")).errors(),
               ElementsAre("PL003 model.num_query_groups"));

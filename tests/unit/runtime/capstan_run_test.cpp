@@ -9,6 +9,7 @@
 #include "compiler/plan/json.h"
 #include "compiler/plan/lower/lower.h"
 #include "compiler/plan/passes.h"
+#include "runtime/report/run_directory.h"
 #include "tests/support/json_schema_check.h"
 #include "tests/support/model_specs.h"
 #include "tests/support/tiny_plan.h"
@@ -229,6 +230,22 @@ TEST_F(CapstanRun, RefusesDamagedCheckpoints) {
   refusal(good + "x");
   refusal(std::string(8, '\xff') + good.substr(8));
   refusal("not a checkpoint, but long enough to have a header length in front");
+  std::string flipped = good;
+  flipped[good.size() - 3000] = static_cast<char>(flipped[good.size() - 3000] ^ 1);
+  EXPECT_NE(refusal(flipped).find("do not have the digest"), std::string::npos);
+  // Counters that do not fit the step, under a digest that was taken out.
+  const std::string digest = "\"data_digest\":\"";
+  const std::size_t at = good.find(digest);
+  ASSERT_NE(at, std::string::npos);
+  std::string no_digest = good;
+  no_digest.replace(at + 1, 4, "note");
+  for (const char* name : {"micro_batch_index", "rng_counter"}) {
+    const json header = json::parse(good.substr(8, header_bytes(good)));
+    const std::size_t place = 8 + header_bytes(good) + header[name]["data_offsets"][0].get<std::size_t>();
+    std::string other = no_digest;
+    other[place] = static_cast<char>(other[place] ^ 1);
+    EXPECT_NE(refusal(other).find(name), std::string::npos);
+  }
   const std::string missing =
       run({plan, "--output", folder.file("again"), "--resume", folder.file("nothing")}).err;
   EXPECT_NE(missing.find("error[RN041]"), std::string::npos) << missing;
@@ -263,6 +280,11 @@ TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
       run({plan_file(spec), "--output", folder.file("on"), "--quiet", "--inject", "nan:18"});
   EXPECT_EQ(unchecked.exit_code, 0) << unchecked.err;
   EXPECT_EQ(report("on")["steps"]["nonfinite"], 2);
+  // But it says so, once, with the first such step.
+  EXPECT_NE(unchecked.err.find("warning[RN037] the loss of step 19 is nan"), std::string::npos)
+      << unchecked.err;
+  EXPECT_EQ(unchecked.err.find("RN037"), unchecked.err.rfind("RN037"));
+  EXPECT_EQ(report("on")["diagnostics"][0]["code"], "RN037");
 }
 
 TEST_F(CapstanRun, VerifiesReplayAndNamesTheFirstOpThatDiffers) {
@@ -459,6 +481,48 @@ TEST_F(CapstanRun, KeepsEarlierRuns) {
   EXPECT_EQ(run({plan, "--output", folder.file("run"), "--overwrite", "--quiet"}).exit_code, 0);
   EXPECT_EQ(curve("run").size(), 2u);
   EXPECT_EQ(run({plan, "--output", "/proc/none"}).exit_code, 4);
+}
+
+TEST_F(CapstanRun, OverwritingLeavesNoCheckpointOfTheEarlierRun) {
+  plan::ModelSpec spec = llama(6);
+  spec.schedule.save_every = 2;
+  const std::string plan = plan_file(spec);
+  train(plan, "run");
+  ASSERT_TRUE(std::filesystem::exists(checkpoint("run", 6)));
+  train(plan, "run", {"--overwrite", "--steps", "3"});
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 3)));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("run", 6)));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("run") + "/run.lock"));
+  // A run that is refused takes nothing away.
+  EXPECT_EQ(run({plan, "--output", folder.file("run"), "--overwrite", "--resume", folder.file("nothing")})
+                .exit_code,
+            4);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 3)));
+}
+
+TEST(RunDirectories, ASecondRunInTheSameDirectoryIsRefused) {
+  const Folder folder;
+  const RunDirectoryWish wish{folder.file("run"), "a.toml", "", true};
+  {
+    const Outcome<RunDirectory> first = make_run_directory(wish);
+    ASSERT_TRUE(first.ok());
+    const Outcome<RunDirectory> second = make_run_directory(wish);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().code, "RN050");
+    EXPECT_NE(second.error().message.find("another run writes"), std::string::npos) << second.error().message;
+  }
+  EXPECT_TRUE(make_run_directory(wish).ok());
+}
+
+TEST_F(CapstanRun, ResumingAFinishedRunSaysThatNothingIsLeft) {
+  const std::string plan = plan_file(llama(3));
+  train(plan, "run");
+  const std::string before = read_whole(checkpoint("run", 3));
+  const ProcessResult again =
+      run({plan, "--output", folder.file("run"), "--resume", folder.file("run"), "--quiet"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.err.find("hint[RN038]"), std::string::npos) << again.err;
+  EXPECT_EQ(read_whole(checkpoint("run", 3)), before);
 }
 
 TEST_F(CapstanRun, SaysWhenThereIsNoGpu) {

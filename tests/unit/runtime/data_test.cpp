@@ -1,6 +1,9 @@
 #include "runtime/data/sampler.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -20,7 +23,8 @@ std::string bytes_of(std::initializer_list<std::int64_t> values, int width) {
 
 std::vector<std::int32_t> tokens_of(const TokenSource& source, std::uint64_t first, std::size_t count) {
   std::vector<std::int32_t> tokens(count);
-  source.read(first, tokens);
+  const Status read = source.read(first, tokens);
+  EXPECT_TRUE(read.ok());
   return tokens;
 }
 
@@ -36,6 +40,36 @@ TEST(TextData, BytesAreTokens) {
   EXPECT_EQ(open_text(folder.file("t"), 200).error().code, "RN012");
   EXPECT_EQ(open_text(folder.file("none"), 256).error().code, "RN010");
   EXPECT_EQ(open_text("/dev/zero", 256).error().code, "RN010");
+}
+
+TEST(TextData, AFileThatBecomesShorterIsToldNotRead) {
+  const Folder folder;
+  write_whole(folder.file("t"), std::string(100000, 'a'));
+  const auto source = open_text(folder.file("t"), 256);
+  ASSERT_TRUE(source.ok());
+  std::filesystem::resize_file(folder.file("t"), 10);
+  Tokens tokens(20);
+  const Status read = source.value()->read(50000, tokens);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, "RN010");
+  EXPECT_NE(read.error().message.find("10 bytes of 100000 are left"), std::string::npos)
+      << read.error().message;
+}
+
+TEST(TextData, AnotherFileUnderTheNameChangesNothing) {
+  const Folder folder;
+  write_whole(folder.file("t"), std::string(100, 'a'));
+  const auto source = open_text(folder.file("t"), 256);
+  ASSERT_TRUE(source.ok());
+  write_whole(folder.file("new"), "b");
+  std::filesystem::rename(folder.file("new"), folder.file("t"));
+  EXPECT_EQ(tokens_of(*source.value(), 98, 2), (Tokens{'a', 'a'}));
+}
+
+TEST(TextData, APipeIsRefusedNotWaitedFor) {
+  const Folder folder;
+  ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(open_text(folder.file("pipe"), 256).error().code, "RN010");
 }
 
 std::string shard(std::int64_t magic, std::int64_t version, std::int64_t count,
