@@ -86,6 +86,7 @@ Status RunDirectory::clear() const {
   for (const fs::path& file : old) {
     if (!error) fs::remove(file, error);
   }
+  if (!error) fs::remove_all(path_ + "/graphs", error);
   if (error) return unusable(path_, error.message());
   return {};
 }

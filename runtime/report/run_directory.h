@@ -28,7 +28,7 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
 
-  /// Removes what an earlier run left: metrics.jsonl, report.json, plan.json, its checkpoints. RN050.
+  /// Removes what an earlier run left: metrics.jsonl, report.json, plan.json, graphs, its checkpoints. RN050.
   Status clear() const;
   /// Takes the directory away again when nothing was written to it.
   void drop_if_empty();
