@@ -7,6 +7,7 @@
 
 #include "compiler/config/conform.h"
 #include "compiler/config/release_gap.h"
+#include "compiler/config/sweep_table.h"
 #include "compiler/diagnostics/codes.h"
 #include "compiler/schema/type_words.h"
 
@@ -52,6 +53,7 @@ class Binder {
       : config_(config), schema_(schema), sink_(sink) {}
 
   void bind_all() {
+    take_sweep_table(config_, schema_, sink_);
     for (auto& [path, setting] : config_.settings) bind(path, setting);
   }
 

@@ -1,12 +1,19 @@
 #include "compiler/constraints/smt.h"
 
-#include <z3++.h>
-
 #include <algorithm>
-#include <optional>
-#include <sstream>
+#include <map>
+
+#include "compiler/constraints/propositional_search.h"
+#include "compiler/constraints/smt_z3.h"
 
 namespace capstan {
+namespace {
+
+// The search meets about this many conflicts in a millisecond on questions of its size.
+constexpr std::uint64_t kConflictsPerMillisecond = 10;
+constexpr int kMostCores = 5000;
+
+}  // namespace
 
 const char* answer_name(Answer answer) {
   switch (answer) {
@@ -20,84 +27,106 @@ const char* answer_name(Answer answer) {
   return "?";
 }
 
-struct Smt::Backend {
-  // The finite-domain solver: everything here is Boolean, and it has assumptions, cores and an incremental
-  // state.
-  z3::context context;
-  z3::solver solver;
-  std::vector<std::optional<z3::expr>> translated;  // by term id
-  std::vector<std::vector<Term>> required{1};       // by push level, for minimize and smt2
-  // A level is a literal that switches its terms on: the solver's own pop does not forget all it learnt.
-  std::vector<z3::expr> scopes;
-  unsigned scope_count = 0;
-  std::vector<Term> last_core;
-  std::optional<z3::model> model;
-  std::unordered_map<unsigned, std::uint32_t> term_of_ast;
+/// Terms as clauses: a term gets a variable when a question first needs it, with clauses that define it.
+struct Smt::Search {
+  using Literal = PropositionalSearch::Literal;
+  static constexpr std::uint32_t kAbsent = 0xffffffffu;
 
-  Backend() : solver(context, "QF_FD") {}
+  PropositionalSearch engine;
+  std::vector<Literal> literals;      // by term id; kAbsent: not translated
+  std::vector<Literal> scopes;        // by push level above the first: switches its clauses on
+  std::vector<std::size_t> added{0};  // by push level: how many of its required terms are clauses already
 
-  z3::expr translate(Term term, const Smt& smt) {
-    if (translated.size() < smt.nodes_.size()) translated.resize(smt.nodes_.size());
-    // Terms are made bottom up, so the stack depth follows the expression's depth; an explicit stack keeps it
-    // bounded.
+  Literal translate(Term term, const std::vector<TermNode>& nodes) {
+    if (literals.size() < nodes.size()) literals.resize(nodes.size(), kAbsent);
     std::vector<std::uint32_t> stack{term.id};
     while (!stack.empty()) {
       const std::uint32_t id = stack.back();
-      if (translated[id]) {
+      if (literals[id] != kAbsent) {
         stack.pop_back();
         continue;
       }
-      const Node& node = smt.nodes_[id];
+      const TermNode& node = nodes[id];
       bool ready = true;
       for (const Term child : node.children) {
-        if (!translated[child.id]) {
+        if (literals[child.id] == kAbsent) {
           stack.push_back(child.id);
           ready = false;
         }
       }
       if (!ready) continue;
       stack.pop_back();
-      switch (node.kind) {
-        case Node::Kind::constant:
-          translated[id] = context.bool_val(id == kTrue.id);
-          break;
-        case Node::Kind::variable:
-          translated[id] = context.bool_const(smt.names_[id].c_str());
-          term_of_ast[Z3_get_ast_id(context, *translated[id])] = id;
-          break;
-        case Node::Kind::negation:
-          translated[id] = !*translated[node.children[0].id];
-          break;
-        case Node::Kind::conjunction: {
-          z3::expr_vector parts(context);
-          for (const Term child : node.children) parts.push_back(*translated[child.id]);
-          translated[id] = z3::mk_and(parts);
-          break;
-        }
+      if (node.kind == TermNode::Kind::negation) {
+        literals[id] = PropositionalSearch::negation(literals[node.children[0].id]);
+        continue;
       }
+      const Literal own = 2 * engine.new_variable();
+      literals[id] = own;
+      if (node.kind == TermNode::Kind::constant) engine.add_clause({id == kTrue.id ? own : own ^ 1u});
+      if (node.kind != TermNode::Kind::conjunction) continue;
+      std::vector<Literal> backward{own};
+      for (const Term child : node.children) {
+        engine.add_clause({own ^ 1u, literals[child.id]});
+        backward.push_back(literals[child.id] ^ 1u);
+      }
+      engine.add_clause(std::move(backward));
     }
-    return *translated[term.id];
+    return literals[term.id];
+  }
+
+  void require(Term term, std::size_t level, const std::vector<TermNode>& nodes) {
+    std::vector<Literal> clause;
+    if (level > 0) clause.push_back(scopes[level - 1] ^ 1u);
+    const TermNode& node = nodes[term.id];
+    if (node.kind == TermNode::Kind::conjunction) {
+      for (const Term child : node.children) require(child, level, nodes);
+      return;
+    }
+    // A disjunction is a negated conjunction: its own clause, without a variable for the whole.
+    if (node.kind == TermNode::Kind::negation &&
+        nodes[node.children[0].id].kind == TermNode::Kind::conjunction) {
+      for (const Term child : nodes[node.children[0].id].children)
+        clause.push_back(translate(child, nodes) ^ 1u);
+    } else {
+      clause.push_back(translate(term, nodes));
+    }
+    engine.add_clause(std::move(clause));
+  }
+
+  /// Brings the clauses up to what is required now.
+  void follow(const std::vector<std::vector<Term>>& required, const std::vector<TermNode>& nodes) {
+    for (std::size_t level = 0; level < required.size(); ++level) {
+      if (level > scopes.size()) {
+        scopes.push_back(2 * engine.new_variable());
+        added.push_back(0);
+      }
+      for (std::size_t& i = added[level]; i < required[level].size(); ++i)
+        require(required[level][i], level, nodes);
+    }
+  }
+
+  void drop(std::size_t level) {
+    if (level > scopes.size()) return;  // it never reached the clauses
+    engine.add_clause({scopes.back() ^ 1u});
+    scopes.pop_back();
+    added.pop_back();
   }
 };
 
-Smt::Smt(SmtOptions options) : backend_(std::make_unique<Backend>()), options_(options) {
-  nodes_.push_back({Node::Kind::constant, {}});
-  nodes_.push_back({Node::Kind::constant, {}});
+Smt::Smt(SmtOptions options) : search_(std::make_unique<Search>()), options_(std::move(options)) {
+  nodes_.push_back({TermNode::Kind::constant, {}});
+  nodes_.push_back({TermNode::Kind::constant, {}});
   names_.resize(2);
-  z3::params params(backend_->context);
-  params.set("random_seed", 17u);
-  params.set("timeout", options_.timeout_ms);
-  backend_->solver.set(params);
 }
 
 Smt::~Smt() = default;
 
-Term Smt::intern(Node node) {
+Term Smt::intern(TermNode node) {
   std::uint64_t hash = static_cast<std::uint64_t>(node.kind) + 0x9e3779b97f4a7c15ull;
   for (const Term child : node.children) hash = (hash ^ child.id) * 0x100000001b3ull + (hash >> 29);
   const auto [first, last] = index_.equal_range(hash);
   for (auto entry = first; entry != last; ++entry) {
-    const Node& known = nodes_[entry->second];
+    const TermNode& known = nodes_[entry->second];
     if (known.kind == node.kind && known.children == node.children) return Term{entry->second};
   }
   const auto id = static_cast<std::uint32_t>(nodes_.size());
@@ -111,7 +140,7 @@ Term Smt::variable(std::string name) {
   const auto id = static_cast<std::uint32_t>(nodes_.size());
   // The solver knows variables by name alone: equal names would be one variable.
   if (!used_names_.insert(name).second) name += " #" + std::to_string(id);
-  nodes_.push_back({Node::Kind::variable, {}});
+  nodes_.push_back({TermNode::Kind::variable, {}});
   names_.push_back(std::move(name));
   return Term{id};
 }
@@ -119,8 +148,8 @@ Term Smt::variable(std::string name) {
 Term Smt::negate(Term a) {
   if (a == kFalse) return kTrue;
   if (a == kTrue) return kFalse;
-  if (nodes_[a.id].kind == Node::Kind::negation) return nodes_[a.id].children[0];
-  return intern({Node::Kind::negation, {a}});
+  if (nodes_[a.id].kind == TermNode::Kind::negation) return nodes_[a.id].children[0];
+  return intern({TermNode::Kind::negation, {a}});
 }
 
 Term Smt::all(std::vector<Term> terms) {
@@ -128,7 +157,7 @@ Term Smt::all(std::vector<Term> terms) {
   for (const Term term : terms) {
     if (term == kFalse) return kFalse;
     if (term == kTrue) continue;
-    if (nodes_[term.id].kind == Node::Kind::conjunction && nodes_[term.id].children.size() <= 8) {
+    if (nodes_[term.id].kind == TermNode::Kind::conjunction && nodes_[term.id].children.size() <= 8) {
       flat.insert(flat.end(), nodes_[term.id].children.begin(), nodes_[term.id].children.end());
     } else {
       flat.push_back(term);
@@ -137,14 +166,14 @@ Term Smt::all(std::vector<Term> terms) {
   std::sort(flat.begin(), flat.end());
   flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
   for (const Term term : flat) {
-    if (nodes_[term.id].kind == Node::Kind::negation &&
+    if (nodes_[term.id].kind == TermNode::Kind::negation &&
         std::binary_search(flat.begin(), flat.end(), nodes_[term.id].children[0])) {
       return kFalse;
     }
   }
   if (flat.empty()) return kTrue;
   if (flat.size() == 1) return flat[0];
-  return intern({Node::Kind::conjunction, std::move(flat)});
+  return intern({TermNode::Kind::conjunction, std::move(flat)});
 }
 
 Term Smt::any(std::vector<Term> terms) {
@@ -169,17 +198,7 @@ Term Smt::choose(Term condition, Term then, Term otherwise) {
 }
 
 void Smt::require(Term term) {
-  if (term == kTrue) return;
-  backend_->required.back().push_back(term);
-  const auto add = [this](Term part) {
-    const z3::expr formula = backend_->translate(part, *this);
-    backend_->solver.add(backend_->scopes.empty() ? formula : z3::implies(backend_->scopes.back(), formula));
-  };
-  if (term != kFalse && nodes_[term.id].kind == Node::Kind::conjunction) {
-    for (const Term part : std::vector<Term>(nodes_[term.id].children)) add(part);
-    return;
-  }
-  add(term);
+  if (term != kTrue) required_.back().push_back(term);
 }
 
 void Smt::require_exactly_one(const std::vector<Term>& terms) {
@@ -203,92 +222,110 @@ void Smt::require_exactly_one(const std::vector<Term>& terms) {
 }
 
 void Smt::push() {
-  const std::string name = "scope!" + std::to_string(backend_->scope_count++);
-  backend_->scopes.push_back(backend_->context.bool_const(name.c_str()));
-  backend_->required.emplace_back();
+  required_.emplace_back();
 }
 
 void Smt::pop() {
-  backend_->solver.add(!backend_->scopes.back());
-  backend_->scopes.pop_back();
-  backend_->required.pop_back();
+  search_->drop(required_.size() - 1);
+  required_.pop_back();
+}
+
+Smt::Z3& Smt::z3() {
+  if (!z3_) {
+    if (!options_.context) options_.context = make_solver_context();
+    z3_ = std::make_unique<Z3>(options_);
+  }
+  return *z3_;
 }
 
 Answer Smt::check(const std::vector<Term>& assumptions) {
   ++questions_;
   if (options_.transcript) *options_.transcript += smt2(assumptions) + "(reset)\n";
-  backend_->model.reset();
-  backend_->last_core.clear();
-  z3::expr_vector literals(backend_->context);
-  for (const z3::expr& scope : backend_->scopes) literals.push_back(scope);
-  std::unordered_map<unsigned, Term> literal_terms;
+  has_model_ = false;
+  last_core_.clear();
   for (const Term term : assumptions) {
-    if (term == kTrue) continue;
-    if (term == kFalse) {
-      backend_->last_core = {term};
-      return Answer::unsat;
-    }
-    z3::expr literal = backend_->translate(term, *this);
-    // Assumptions must be literals; a compound term gets a name that implies it.
-    const Node& node = nodes_[term.id];
-    const bool plain =
-        node.kind == Node::Kind::variable ||
-        (node.kind == Node::Kind::negation && nodes_[node.children[0].id].kind == Node::Kind::variable);
-    if (!plain) {
-      z3::expr name = backend_->context.bool_const(("assume!" + std::to_string(term.id)).c_str());
-      backend_->solver.add(z3::implies(name, literal));
-      literal = name;
-    }
-    literal_terms.emplace(Z3_get_ast_id(backend_->context, literal), term);
-    literals.push_back(literal);
+    if (term != kFalse) continue;
+    last_core_ = {term};
+    return Answer::unsat;
   }
-  z3::check_result result = z3::unknown;
-  try {
-    result = backend_->solver.check(literals);
-    if (result == z3::sat) {
-      backend_->model = backend_->solver.get_model();
+  if (!options_.z3_only) {
+    if (const auto answer = search(assumptions)) return *answer;
+  }
+  const Answer answer = z3().check(nodes_, names_, required_, assumptions, model_, last_core_);
+  has_model_ = answer == Answer::sat;
+  return answer;
+}
+
+std::optional<Answer> Smt::search(const std::vector<Term>& assumptions) {
+  has_model_ = false;
+  last_core_.clear();
+  search_->follow(required_, nodes_);
+  std::vector<PropositionalSearch::Literal> literals = search_->scopes;
+  for (const Term term : assumptions) literals.push_back(search_->translate(term, nodes_));
+  switch (search_->engine.solve(literals, kConflictsPerMillisecond * options_.timeout_ms)) {
+    case PropositionalSearch::Result::sat:
+      model_.assign(nodes_.size(), 0);
+      for (std::size_t id = 0; id < search_->literals.size(); ++id) {
+        const PropositionalSearch::Literal literal = search_->literals[id];
+        if (literal == Search::kAbsent) continue;
+        model_[id] = search_->engine.value(literal >> 1) != ((literal & 1u) != 0) ? 1 : -1;
+      }
+      has_model_ = true;
       return Answer::sat;
-    }
-    if (result == z3::unsat) {
-      std::vector<Term> needed;
-      for (const z3::expr& literal : backend_->solver.unsat_core()) {
-        const auto found = literal_terms.find(Z3_get_ast_id(backend_->context, literal));
-        if (found != literal_terms.end()) needed.push_back(found->second);
-      }
+    case PropositionalSearch::Result::unsat: {
+      std::vector<PropositionalSearch::Literal> failed = search_->engine.failed();
+      std::sort(failed.begin(), failed.end());
+      std::unordered_set<std::uint32_t> taken;
       for (const Term term : assumptions) {
-        if (std::find(needed.begin(), needed.end(), term) != needed.end())
-          backend_->last_core.push_back(term);
+        if (std::binary_search(failed.begin(), failed.end(), search_->literals[term.id]) &&
+            taken.insert(term.id).second)
+          last_core_.push_back(term);
       }
       return Answer::unsat;
     }
-  } catch (const z3::exception&) {
-    // A limit inside the solver surfaces as an exception too.
+    case PropositionalSearch::Result::limit:
+      break;
   }
-  return Answer::undecided;
+  return std::nullopt;
 }
 
 bool Smt::value(Term term) const {
   if (term == kTrue) return true;
-  if (term == kFalse || !backend_->model) return false;
-  const Node& node = nodes_[term.id];
-  if (node.kind == Node::Kind::negation) return !value(node.children[0]);
-  if (node.kind == Node::Kind::conjunction) {
-    return std::all_of(node.children.begin(), node.children.end(),
-                       [this](Term child) { return value(child); });
+  if (term == kFalse || !has_model_) return false;
+  if (model_.size() < nodes_.size()) model_.resize(nodes_.size(), 0);
+  std::vector<std::uint32_t> stack{term.id};
+  while (!stack.empty()) {
+    const std::uint32_t id = stack.back();
+    const TermNode& node = nodes_[id];
+    bool ready = model_[id] == 0;
+    for (std::size_t i = 0; ready && i < node.children.size(); ++i) {
+      if (model_[node.children[i].id] != 0) continue;
+      stack.push_back(node.children[i].id);
+      ready = false;
+    }
+    if (model_[id] == 0 && !ready) continue;
+    stack.pop_back();
+    if (model_[id] != 0) continue;
+    bool holds = false;
+    if (node.kind == TermNode::Kind::constant) holds = id == kTrue.id;
+    if (node.kind == TermNode::Kind::negation) holds = model_[node.children[0].id] < 0;
+    if (node.kind == TermNode::Kind::conjunction)
+      holds = std::all_of(node.children.begin(), node.children.end(),
+                          [this](Term child) { return model_[child.id] > 0; });
+    model_[id] = holds ? 1 : -1;
   }
-  if (term.id >= backend_->translated.size() || !backend_->translated[term.id]) return false;
-  return backend_->model->eval(*backend_->translated[term.id], true).is_true();
+  return model_[term.id] > 0;
 }
 
 std::vector<Term> Smt::core() const {
-  return backend_->last_core;
+  return last_core_;
 }
 
 Answer Smt::minimal_core(const std::vector<Term>& assumptions, std::vector<Term>& core) {
   core.clear();
   const Answer first = check(assumptions);
   if (first != Answer::unsat) return first;
-  std::vector<Term> rest = backend_->last_core;
+  std::vector<Term> rest = last_core_;
   Answer answer = Answer::unsat;
   // Deletion from the back: what cannot be left out stays; each unsat answer may drop several at once.
   std::vector<Term> needed;
@@ -301,7 +338,7 @@ Answer Smt::minimal_core(const std::vector<Term>& assumptions, std::vector<Term>
     if (without == Answer::unsat) {
       std::vector<Term> kept;
       for (const Term term : rest) {
-        const std::vector<Term>& last = backend_->last_core;
+        const std::vector<Term>& last = last_core_;
         if (std::find(last.begin(), last.end(), term) != last.end()) kept.push_back(term);
       }
       rest = std::move(kept);
@@ -316,75 +353,88 @@ Answer Smt::minimal_core(const std::vector<Term>& assumptions, std::vector<Term>
       core.push_back(term);
     }
   }
-  backend_->last_core = core;
+  last_core_ = core;
   return answer;
+}
+
+// Core-guided (MaxRes): all soft terms of at least some weight are assumed; a core of them costs its least
+// weight, and is replaced by terms that say "all but one". Heavy terms first, so that cores are about what
+// matters.
+std::optional<Answer> Smt::minimize_by_search(const std::vector<SoftTerm>& soft,
+                                              const std::vector<Term>& assumptions) {
+  const auto possible = search(assumptions);
+  if (!possible || *possible == Answer::unsat) return possible;
+  std::map<Term, std::uint64_t> weights;
+  for (const SoftTerm& entry : soft) {
+    if (entry.term != kTrue && entry.term != kFalse) weights[entry.term] += entry.weight;
+  }
+  std::uint64_t least = 0;
+  for (const auto& [term, weight] : weights) least = std::max(least, weight);
+  for (int round = 0; round < kMostCores; ++round) {
+    std::vector<Term> question = assumptions;
+    std::uint64_t below = 0;
+    for (const auto& [term, weight] : weights) {
+      if (weight >= least)
+        question.push_back(term);
+      else
+        below = std::max(below, weight);
+    }
+    const auto answer = search(question);
+    if (!answer) return std::nullopt;
+    if (*answer == Answer::sat) {
+      if (below == 0) return Answer::sat;
+      least = below;
+      continue;
+    }
+    std::vector<Term> core;
+    for (const Term term : last_core_) {
+      if (weights.contains(term) &&
+          std::find(assumptions.begin(), assumptions.end(), term) == assumptions.end())
+        core.push_back(term);
+    }
+    for (std::size_t i = core.size(); i-- > 0 && core.size() > 1;) {
+      std::vector<Term> smaller = assumptions;
+      for (std::size_t j = 0; j < core.size(); ++j) {
+        if (j != i) smaller.push_back(core[j]);
+      }
+      if (search(smaller) == Answer::unsat) core.erase(core.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (core.empty()) return std::nullopt;  // a term that is assumed and soft at once
+    std::uint64_t cost = weights.at(core[0]);
+    for (const Term term : core) cost = std::min(cost, weights.at(term));
+    for (const Term term : core) {
+      if ((weights[term] -= cost) == 0) weights.erase(term);
+    }
+    Term rest = core.back();
+    for (std::size_t i = core.size() - 1; i-- > 0;) {
+      const Term relaxed = either(core[i], rest);
+      if (relaxed != kTrue) weights[relaxed] += cost;
+      rest = both(core[i], rest);
+    }
+  }
+  return std::nullopt;
 }
 
 Answer Smt::minimize(const std::vector<SoftTerm>& soft, const std::vector<Term>& assumptions,
                      std::uint64_t& cost) {
   ++questions_;
   cost = 0;
-  backend_->model.reset();
-  try {
-    z3::optimize optimize(backend_->context);
-    z3::params params(backend_->context);
-    params.set("timeout", options_.timeout_ms);
-    optimize.set(params);
-    for (const auto& level : backend_->required) {
-      for (const Term term : level) optimize.add(backend_->translate(term, *this));
-    }
-    for (const Term term : assumptions) optimize.add(backend_->translate(term, *this));
-    std::vector<SoftTerm> counted;
-    for (const SoftTerm& entry : soft) {
-      if (entry.term == kTrue) continue;
-      if (entry.term == kFalse) {
-        cost += entry.weight;
-        continue;
-      }
-      optimize.add_soft(backend_->translate(entry.term, *this), entry.weight);
-      counted.push_back(entry);
-    }
-    if (options_.transcript) {
-      std::ostringstream text;
-      text << optimize << "(reset)\n";
-      *options_.transcript += text.str();
-    }
-    const z3::check_result result = optimize.check();
-    if (result == z3::unsat) return Answer::unsat;
-    if (result != z3::sat) return Answer::undecided;
-    backend_->model = optimize.get_model();
-    for (const SoftTerm& entry : counted) {
-      if (!value(entry.term)) cost += entry.weight;
-    }
-    return Answer::sat;
-  } catch (const z3::exception&) {
-    return Answer::undecided;
+  has_model_ = false;
+  std::optional<Answer> answer;
+  if (!options_.z3_only && !options_.transcript) answer = minimize_by_search(soft, assumptions);
+  if (!answer) {
+    answer = z3().minimize(nodes_, names_, required_, soft, assumptions, model_);
+    has_model_ = *answer == Answer::sat;
   }
+  if (*answer != Answer::sat) return *answer;
+  for (const SoftTerm& entry : soft) {
+    if (!value(entry.term)) cost += entry.weight;
+  }
+  return *answer;
 }
 
 std::string Smt::smt2(const std::vector<Term>& assumptions) {
-  z3::solver copy(backend_->context);
-  std::size_t number = 0;
-  for (const auto& level : backend_->required) {
-    for (const Term term : level) copy.add(backend_->translate(term, *this));
-  }
-  std::string text = "; set-logic QF_FD\n" + copy.to_smt2();
-  // Assumptions as named assertions, before the final check, so that another solver can give the core.
-  const std::string::size_type end = text.rfind("(check-sat)");
-  if (end != std::string::npos) text.erase(end);
-  std::string declared;
-  for (const Term term : assumptions) {
-    const z3::expr literal = backend_->translate(term, *this);
-    std::string written = literal.to_string();
-    const Node& node = nodes_[term.id];
-    if (node.kind == Node::Kind::variable &&
-        text.find("(declare-fun " + written + " ") == std::string::npos) {
-      declared += "(declare-fun " + written + " () Bool)\n";
-    }
-    text += "(assert (! " + written + " :named a" + std::to_string(number++) + "))\n";
-  }
-  text += "(check-sat)\n(get-unsat-core)\n";
-  return "(set-option :produce-unsat-cores true)\n" + declared + text;
+  return z3().smt2(nodes_, names_, required_, assumptions);
 }
 
 }  // namespace capstan

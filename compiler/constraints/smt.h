@@ -1,10 +1,12 @@
 // Questions to the SMT solver in our own value types: Boolean terms (hash-consed and simplified here), named
 // assumptions, cores, models and weighted minimisation. An answer is sat, unsat or undecided, each by name.
-// Deterministic: fixed seeds, no clocks except the stated limit per question. Only smt.cpp knows Z3.
+// Small questions are decided by PropositionalSearch; what exceeds its limit goes to Z3, which is started
+// only then. Deterministic: limits count steps, not time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,16 +27,34 @@ inline constexpr Term kTrue{1};
 enum class Answer { sat, unsat, undecided };
 const char* answer_name(Answer answer);
 
+/// One Z3 context, made when a question first needs it; shared by the questions about one config, because
+/// making one costs more than most questions.
+class SolverContext;
+
 struct SmtOptions {
-  std::uint32_t timeout_ms = 2000;  ///< per question
+  /// Limit per question, in milliseconds of an ordinary machine: it is counted in steps, so that a question
+  /// gets the same answer everywhere.
+  std::uint32_t timeout_ms = 2000;
   /// Every question is appended as SMT-LIB 2, separated by (reset), for a bug report; null: not recorded.
   std::shared_ptr<std::string> transcript;
+  std::shared_ptr<SolverContext> context;  ///< null: one of its own
+  bool z3_only = false;                    ///< every question goes to Z3
 };
+
+/// For questions that share one context.
+std::shared_ptr<SolverContext> make_solver_context();
 
 /// `term` should hold; breaking it costs `weight` (> 0).
 struct SoftTerm {
   Term term;
   std::uint32_t weight = 1;
+};
+
+/// What a term is made of.
+struct TermNode {
+  enum class Kind : std::uint8_t { constant, variable, negation, conjunction };
+  Kind kind;
+  std::vector<Term> children;  ///< conjunction: sorted, distinct, no negated pair; negation: one
 };
 
 class Smt {
@@ -80,20 +100,27 @@ class Smt {
   std::size_t term_count() const { return nodes_.size(); }
 
  private:
-  struct Node {
-    enum class Kind : std::uint8_t { constant, variable, negation, conjunction };
-    Kind kind;
-    std::vector<Term> children;  // conjunction: sorted, distinct, no negated pair; negation: one
-  };
-  struct Backend;
+  struct Search;
+  class Z3;
 
-  Term intern(Node node);
+  Term intern(TermNode node);
+  /// By the search alone; nothing when its limit was met. Leaves a model or a core.
+  std::optional<Answer> search(const std::vector<Term>& assumptions);
+  std::optional<Answer> minimize_by_search(const std::vector<SoftTerm>& soft,
+                                           const std::vector<Term>& assumptions);
+  Z3& z3();
 
-  std::vector<Node> nodes_;
+  std::vector<TermNode> nodes_;
   std::vector<std::string> names_;  // by term id; empty for inner nodes
   std::unordered_set<std::string> used_names_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_;
-  std::unique_ptr<Backend> backend_;
+  std::vector<std::vector<Term>> required_{1};  // by push level
+  std::vector<Term> last_core_;
+  bool has_model_ = false;
+  mutable std::vector<std::int8_t>
+      model_;  // by term id: 1, -1; 0 not known yet (variables: absent, so false)
+  std::unique_ptr<Search> search_;
+  std::unique_ptr<Z3> z3_;
   std::uint64_t questions_ = 0;
   SmtOptions options_;
 };

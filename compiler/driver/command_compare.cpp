@@ -8,13 +8,13 @@
 #include <memory>
 #include <set>
 
+#include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
 #include "compiler/fixes/suggest.h"
 #include "compiler/solve/compare.h"
-
-#include "compiler/diagnostics/render/render.h"
 
 namespace capstan {
 namespace {
@@ -25,14 +25,16 @@ struct CompareOptions {
   SolverOptions solver;
 };
 
-/// Findings of one file on one stack, hints left out, by code and keys.
+/// Findings of one file on one stack, hints left out, by code and message.
 std::map<std::string, Diagnostic> findings_of(const std::string& file, const CompareOptions& options,
                                               const std::string& stack, bool& readable) {
-  ConfigOptions config = options.config;
+  ConfigOptions config = with_project(options.config, file);
   config.target = stack;
   Sink sink;
   Workspace workspace(config, sink);
-  if (const auto source = workspace.read_source(file, "<stdin>", sink)) {
+  if (!workspace.ok()) {
+    readable = false;
+  } else if (const auto source = workspace.read_source(file, "<stdin>", sink)) {
     if (const auto prepared = workspace.prepare(*source, sink)) {
       CheckOptions check_options;
       check_options.solver_timeout_ms = options.solver.timeout_ms;
@@ -48,15 +50,15 @@ std::map<std::string, Diagnostic> findings_of(const std::string& file, const Com
   std::map<std::string, Diagnostic> out;
   for (const Diagnostic& diagnostic : sink.diagnostics()) {
     if (diagnostic.severity == Severity::hint) continue;
-    std::string key = diagnostic.name;
-    for (const std::string& one : diagnostic.keys) key += " " + one;
-    if (diagnostic.keys.empty()) key += " " + diagnostic.message;
-    out.emplace(std::move(key), diagnostic);
+    // Which keys take part may differ from release to release; what is wrong does not.
+    out.emplace(diagnostic.code + " " + diagnostic.message, diagnostic);
   }
   return out;
 }
 
 int compare_file(const CompareOptions& options) {
+  stack_named(builtin_schema(), options.from);
+  stack_named(builtin_schema(), options.to);
   bool readable = true;
   const auto before = findings_of(options.file, options, options.from, readable);
   if (!readable) return kExitFindings;
@@ -114,7 +116,7 @@ int compare_in_general(const CompareOptions& options) {
   SolveSession before(options.config, options.solver);
   if (!before.open_empty(options.from)) return kExitUsage;
   // Both sides must share one rule set: fact ids and rules are then the same numbers.
-  const Stack& after_stack = before.stack_named(options.to);
+  const Stack& after_stack = stack_named(before.workspace().schema(), options.to);
   const RuleBook after(before.workspace().view_of(after_stack), before.workspace().rules_for(after_stack));
   const StackDifference difference = compare_stacks(before.book(), after, before.smt());
   const auto item_of = [&](const RuleDifference& one, bool newer) -> const RuleItem& {

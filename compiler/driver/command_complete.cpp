@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
@@ -27,15 +29,14 @@ struct CompleteOptions {
 };
 
 /// The changes as text: every file that they touch, by source.
-std::string completed_text(const SolveSession& session, SolveSession& mutable_session,
-                           const Completion& completion, bool write) {
-  std::vector<KeyChange> changes;
+std::string completed_text(SolveSession& session, const Completion& completion,
+                           std::vector<KeyChange> changes, bool write) {
   for (const Assignment& value : completion.values) {
     const std::string& name = session.subject().name(value.fact);
     changes.push_back({value.set ? KeyChange::Kind::set : KeyChange::Kind::unset, name, value.value, {}});
   }
   const Config& config = session.prepared().config;
-  const SourceMap& sources = mutable_session.workspace().sources();
+  const SourceMap& sources = session.workspace().sources();
   const EditPlan plan = plan_edits(changes, config, sources);
   for (const std::string& clause : plan.by_hand) std::fprintf(stderr, "capstan: %s\n", clause.c_str());
   std::string shown;
@@ -56,12 +57,14 @@ std::string completed_text(const SolveSession& session, SolveSession& mutable_se
 }
 
 int complete_file(const CompleteOptions& options) {
-  SolveSession session(options.config, options.solver);
+  SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const bool json = options.solver.format == "json";
+  if ((options.write || options.toml) && session.prepared().format != ConfigFormat::toml)
+    throw UsageError("`--write` and `--toml` need a TOML file; the values are printed without them");
   CompleteRequest request;
   request.smt = session.smt();
-  std::vector<std::string> unread;
+  std::vector<std::string> unread;  // keys that no rule reads: any value will do
   std::vector<std::string> wanted = session.prepared().config.open;
   wanted.insert(wanted.end(), options.free.begin(), options.free.end());
   for (const std::string& path : wanted) {
@@ -74,6 +77,7 @@ int complete_file(const CompleteOptions& options) {
   }
   if (wanted.empty())
     throw UsageError("no key is open: write `\"?\"` for its value, or name it with `--free KEY`");
+  std::map<std::string, Value> unread_wishes;
   for (const std::string& wish : options.prefer) {
     if (wish == "scope") {
       request.widest_scope = true;
@@ -82,8 +86,21 @@ int complete_file(const CompleteOptions& options) {
     if (wish.find('=') == std::string::npos)
       throw UsageError(fmt::format("`--prefer` takes KEY=VALUE or `scope`, not `{}`", wish));
     const auto [path, value] = session.read_assignment(wish);
-    const std::optional<FactId> key = session.find_key(path);
-    if (key) request.prefer.push_back({*key, true, value});
+    if (std::find(wanted.begin(), wanted.end(), path) == wanted.end())
+      throw UsageError(
+          fmt::format("`--prefer {0}` is about a key that is not open: add `--free {1}`", wish, path));
+    if (const std::optional<FactId> key = session.find_key(path))
+      request.prefer.push_back({*key, true, value});
+    else
+      unread_wishes[path] = value;
+  }
+  std::vector<KeyChange> unread_changes;
+  for (const std::string& path : unread) {
+    const auto wish = unread_wishes.find(path);
+    if (wish == unread_wishes.end())
+      unread_changes.push_back({KeyChange::Kind::unset, path, {}, {}});
+    else
+      unread_changes.push_back({KeyChange::Kind::set, path, wish->second, {}});
   }
   const Completion completion = complete(session.subject(), request);
   const std::string& stack = session.prepared().stack.stack.name;
@@ -98,7 +115,7 @@ int complete_file(const CompleteOptions& options) {
   } else if (completion.answer == Answer::sat) {
     std::string out;
     if (options.toml || options.write) {
-      out = completed_text(session, session, completion, options.write);
+      out = completed_text(session, completion, unread_changes, options.write);
       if (options.write) out = fmt::format("completed {} ({})\n", options.file, stack);
     }
     if (!options.toml) {
@@ -107,8 +124,20 @@ int complete_file(const CompleteOptions& options) {
                          : fmt::format("{}: unset (default {})\n", session.subject().name(value.fact),
                                        to_text(value.value));
       }
-      for (const std::string& path : unread)
-        out += fmt::format("{}: unset (no rule of {} reads it)\n", path, stack);
+      for (const KeyChange& change : unread_changes) {
+        out += change.kind == KeyChange::Kind::set
+                   ? fmt::format("{} = {}\n", change.path, to_text(change.value))
+                   : fmt::format("{}: unset (no rule of {} reads it)\n", change.path, stack);
+      }
+      for (const Assignment& wish : request.prefer) {
+        const bool met = std::any_of(
+            completion.values.begin(), completion.values.end(),
+            [&](const Assignment& one) { return one.fact == wish.fact && one.value == wish.value; });
+        if (met) continue;
+        const std::string& path = session.subject().name(wish.fact);
+        out += fmt::format("not met: `{} = {}`; `capstan why-not` says what stands against it\n", path,
+                           to_text(wish.value));
+      }
       for (const std::uint32_t position : completion.remaining_advice) {
         const RuleItem& item = session.subject().index().item(position);
         out += fmt::format("advice stays: {} {}\n", item.code, item.name);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
@@ -33,12 +34,20 @@ std::string reason_line(const SolveSession& session, const LegalValue& value, st
 }
 
 int legal(const LegalOptions& options) {
-  SolveSession session(options.config, options.solver);
+  SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const std::optional<FactId> key = session.find_key(options.key);
   const bool json = options.solver.format == "json";
   LegalValues values;
   if (key) values = find_legal_values(session.subject(), *key, session.smt());
+  bool undecided = false;
+  bool any_legal = !key.has_value();
+  for (const LegalValue& value : values.values) {
+    any_legal = any_legal || value.against.empty();
+    for (const Conflict& conflict : value.against)
+      undecided = undecided || conflict.minimal == Answer::undecided;
+  }
+  const int exit_code = undecided ? kExitUndecided : any_legal ? kExitClean : kExitFindings;
   if (json) {
     std::vector<std::string> entries;
     for (const LegalValue& value : values.values) {
@@ -52,7 +61,7 @@ int legal(const LegalOptions& options) {
     session.print(json_document(fmt::format(
         R"({{"version":1,"key":{},"constrained":{},"all_listed":{},"values":{}}})", json_of_text(options.key),
         key.has_value(), key.has_value() && values.listed_all, json_list(entries))));
-    return kExitClean;
+    return exit_code;
   }
   if (!key) {
     session.print(fmt::format("`{}`: no rule of {} reads this key; its type alone limits it\n", options.key,
@@ -76,7 +85,7 @@ int legal(const LegalOptions& options) {
   if (!values.listed_all)
     out += "  the key has further values; listed are those that rules, the schema and related keys suggest\n";
   session.print(out);
-  return kExitClean;
+  return exit_code;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "compiler/driver/command_lint.h"
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -87,14 +86,6 @@ std::string project_of(const std::vector<std::string>& files, const LintOptions&
     first = false;
   }
   return project;
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[16];
-  return std::strftime(text, sizeof text, "%Y-%m-%d", &local) == 0 ? std::string() : std::string(text);
 }
 
 std::string stack_words(const StackChoice& choice) {

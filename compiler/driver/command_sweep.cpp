@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/config/compose.h"
+#include "compiler/config/sweep_table.h"
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
@@ -21,6 +24,7 @@ namespace {
 
 constexpr std::size_t kMostExamples = 5;
 constexpr std::uint64_t kMostFiles = 100'000;
+constexpr std::uint64_t kMostLines = 5'000'000;
 
 struct SweepOptions {
   std::string file;
@@ -52,15 +56,59 @@ std::string point_json(const SolveSession& session, const Sweep& result,
   return out + "}\n";
 }
 
-/// One completed config per legal point; the folder must exist or be makeable.
-std::size_t write_files(SolveSession& session, const Sweep& result, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw UsageError(fmt::format("cannot make the folder `{}`: {}", folder, error.message()));
+bool is_sweep_header(std::string_view line) {
+  const std::size_t start = line.find_first_not_of(" \t");
+  if (start == std::string_view::npos) return false;
+  line.remove_prefix(start);
+  return line.starts_with("[sweep]") || line.starts_with("[sweep.");
+}
+
+/// Entries of the `[sweep]` table. The config itself was read without it, and its problems were reported
+/// then.
+std::vector<Setting> sweep_entries(SolveSession& session) {
+  const PreparedConfig& prepared = session.prepared();
+  if (prepared.format != ConfigFormat::toml || prepared.config.files.empty()) return {};
+  Sink unheard;
+  const auto layers =
+      load_layers(prepared.config.files.back(), session.workspace().sources(), disk_reader(), unheard);
+  if (!layers) return {};
+  Config composed = compose(*layers, unheard);
+  return take_sweep_table(composed, *prepared.schema, unheard);
+}
+
+/// The text without the lines of the `[sweep]` table: a config of one point has nothing to sweep.
+std::vector<Edit> sweep_table_removal(std::string_view text, const std::vector<Setting>& entries,
+                                      SourceId file) {
+  std::vector<Edit> edits;
+  std::uint32_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t newline = text.find('\n', begin);
+    auto end = static_cast<std::uint32_t>(newline == std::string_view::npos ? text.size() : newline + 1);
+    bool remove = is_sweep_header(text.substr(begin, end - begin));
+    for (const Setting& entry : entries) {
+      const Span key = entry.origin.key;
+      if (key.source != file || key.begin < begin || key.begin >= end) continue;
+      remove = true;
+      // A value may go on over several lines.
+      const std::size_t last = text.find('\n', std::max(end - 1, entry.origin.value.end));
+      end = static_cast<std::uint32_t>(last == std::string_view::npos ? text.size() : last + 1);
+    }
+    if (remove) edits.push_back({{file, begin, end}, ""});
+    begin = end;
+  }
+  return edits;
+}
+
+/// One config per legal point; the folder must exist or be makeable.
+std::size_t write_files(SolveSession& session, const Sweep& result, const std::vector<Setting>& entries,
+                        const std::string& folder) {
   const Config& config = session.prepared().config;
   const SourceMap& sources = session.workspace().sources();
-  std::size_t count = 0;
-  for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
+  if (config.files.empty() || session.prepared().format != ConfigFormat::toml)
+    throw UsageError("`--files` writes TOML files, so the config must be one; `--points` lists the points");
+  const SourceId file = config.files.back();
+  const std::vector<Edit> removal = sweep_table_removal(sources[file].bytes(), entries, file);
+  const auto text_of = [&](const std::vector<std::uint32_t>& point) {
     std::vector<KeyChange> changes;
     for (std::size_t axis = 0; axis < point.size(); ++axis) {
       changes.push_back({KeyChange::Kind::set,
@@ -68,29 +116,70 @@ std::size_t write_files(SolveSession& session, const Sweep& result, const std::s
                          result.axes[axis].values[point[axis]],
                          {}});
     }
-    const EditPlan plan = plan_edits(changes, config, sources);
-    const SourceId file = config.files.back();
+    EditPlan plan = plan_edits(changes, config, sources);
     const bool here = std::all_of(plan.edits.begin(), plan.edits.end(),
                                   [file](const Edit& edit) { return edit.span.source == file; });
-    const std::optional<std::string> text = apply_edits(sources[file].bytes(), plan.edits);
+    plan.edits.insert(plan.edits.end(), removal.begin(), removal.end());
+    std::optional<std::string> text = apply_edits(sources[file].bytes(), plan.edits);
     if (!plan.complete() || !here || !text)
       throw UsageError("a swept key is set outside the file; set it in the file or drop it from the sweep");
+    return *text;
+  };
+  // Whether the files can be made is known from the first; nothing is left behind when they cannot.
+  for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
+    text_of(point);
+    return false;
+  });
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("cannot make the folder `{}`: {}", folder, error.message()));
+  std::size_t count = 0;
+  for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
     const std::string path = fmt::format("{}/point-{:06}.toml", folder, count++);
-    if (const auto failure = replace_file(path, *text))
+    if (const auto failure = replace_file(path, text_of(point)))
       throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
     return true;
   });
   return count;
 }
 
-int sweep_file(const SweepOptions& options) {
-  SolveSession session(options.config, options.solver);
-  if (!session.open(options.file)) return kExitFindings;
-  std::vector<SweepAxis> axes;
-  std::vector<std::string> unread;
-  std::uint64_t points = 1;
+/// What the command line names, then what the `[sweep]` table has beside it.
+std::vector<std::pair<std::string, std::vector<Value>>> wanted_axes(SolveSession& session,
+                                                                    const std::vector<Setting>& entries,
+                                                                    const SweepOptions& options) {
+  std::vector<std::pair<std::string, std::vector<Value>>> axes;
   for (const std::string& argument : options.over) {
-    const auto [path, values] = session.read_axis(argument);
+    axes.push_back(session.read_axis(argument));
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+      if (axes[i].first == axes.back().first)
+        throw UsageError(fmt::format("`{}` is swept over twice", axes[i].first));
+    }
+  }
+  const std::size_t given = axes.size();
+  for (const Setting& entry : entries) {
+    const bool replaced = std::any_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(given),
+                                      [&](const auto& axis) { return axis.first == entry.path; });
+    if (replaced) continue;
+    if (entry.value.kind() == Value::Kind::string) {
+      axes.push_back(session.read_axis(entry.path + "=" + entry.value.string()));
+      continue;
+    }
+    std::vector<Value> values;
+    for (const Value& value : entry.value.list()) {
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+    axes.emplace_back(entry.path, std::move(values));
+  }
+  return axes;
+}
+
+int sweep_file(const SweepOptions& options) {
+  SolveSession session(with_project(options.config, options.file), options.solver);
+  if (!session.open(options.file)) return kExitFindings;
+  const std::vector<Setting> entries = sweep_entries(session);
+  std::vector<SweepAxis> axes;
+  std::uint64_t points = 1;
+  for (auto& [path, values] : wanted_axes(session, entries, options)) {
     const std::optional<FactId> key = session.find_key(path);
     if (__builtin_mul_overflow(points, std::uint64_t{values.size()}, &points) || points > kMostSweepPoints) {
       throw UsageError("the grid has more than 2^53 points");
@@ -98,15 +187,16 @@ int sweep_file(const SweepOptions& options) {
     if (!key)
       throw UsageError(fmt::format("no rule of {} reads `{}`: sweeping over it decides nothing",
                                    session.prepared().stack.stack.name, path));
-    for (const SweepAxis& axis : axes) {
-      if (axis.key == *key) throw UsageError(fmt::format("`{}` is swept over twice", path));
-    }
-    axes.push_back({*key, values});
+    axes.push_back({*key, std::move(values)});
   }
-  if (axes.empty()) throw UsageError("nothing to sweep over: give `--over KEY=a,b,c`");
+  if (axes.empty())
+    throw UsageError("nothing to sweep over: give `--over KEY=a,b,c`, or write a `[sweep]` table");
   const Sweep result = sweep(session.subject(), std::move(axes), session.smt());
   const bool json = options.solver.format == "json";
   if (!options.points.empty()) {
+    if (result.legal > kMostLines)
+      throw UsageError(
+          fmt::format("{} legal points are too many to list; at most {} are", result.legal, kMostLines));
     std::string lines;
     for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
       lines += point_json(session, result, point);
@@ -118,10 +208,11 @@ int sweep_file(const SweepOptions& options) {
       throw UsageError(fmt::format("cannot write `{}`: {}", options.points, *failure));
     }
   }
+  std::size_t written = 0;
   if (!options.files.empty()) {
     if (result.legal > kMostFiles)
       throw UsageError(fmt::format("{} legal points are too many files; use `--points`", result.legal));
-    write_files(session, result, options.files);
+    written = write_files(session, result, entries, options.files);
   }
   if (json) {
     std::vector<std::string> reasons;
@@ -155,8 +246,11 @@ int sweep_file(const SweepOptions& options) {
       for (std::size_t i = 0; i < reason.cubes.size() && i < kMostExamples; ++i)
         out += fmt::format("    {}\n", cube_text(session, result, reason.cubes[i]));
       if (reason.cubes.size() > kMostExamples)
-        out += fmt::format("    and {} more combinations\n", reason.cubes.size() - kMostExamples);
+        out += fmt::format("    and {}\n", count_of(reason.cubes.size() - kMostExamples, "more combination",
+                                                    "more combinations"));
     }
+    if (!options.files.empty())
+      out += fmt::format("wrote {} into {}\n", count_of(written, "config", "configs"), options.files);
     if (result.answer == Answer::undecided) out += "a limit was met: further points may be excluded\n";
     session.print(out);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
@@ -22,7 +23,7 @@ struct WhyNotOptions {
 };
 
 int why_not(const WhyNotOptions& options) {
-  SolveSession session(options.config, options.solver);
+  SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const auto [path, value] = session.read_assignment(options.wanted);
   const std::optional<FactId> key = session.find_key(path);

@@ -1,11 +1,13 @@
 #include "compiler/driver/project_options.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/usage_error.h"
 
 namespace capstan {
@@ -31,6 +33,25 @@ void add_project(const ProjectFile& project, ConfigOptions& config, SelectionOpt
   join(project.severity, selection.severity);
   join(project.rules, config.rule_folders);
   join(project.env_files, config.env_files);
+}
+
+std::optional<ProjectFile> project_for(const std::string& file) {
+  const std::string path = project_of_file(file);
+  if (path.empty()) return std::nullopt;
+  SourceMap sources;
+  Sink sink;
+  std::optional<ProjectFile> project = open_project(path, sources, sink);
+  if (!project) {
+    std::fputs(render_text(sink.diagnostics(), sources, {}, {}).c_str(), stderr);
+    throw UsageError(fmt::format("the project file `{}` cannot be used", path));
+  }
+  return project;
+}
+
+ConfigOptions with_project(ConfigOptions options, const std::string& file) {
+  SelectionOptions unused;
+  if (const auto project = project_for(file)) add_project(*project, options, unused);
+  return options;
 }
 
 }  // namespace capstan

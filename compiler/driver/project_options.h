@@ -21,4 +21,10 @@ std::optional<ProjectFile> open_project(const std::string& path, SourceMap& sour
 
 void add_project(const ProjectFile& project, ConfigOptions& config, SelectionOptions& selection);
 
+/// The project file that belongs to one config file. UsageError when it cannot be used, its problems on
+/// standard error.
+std::optional<ProjectFile> project_for(const std::string& file);
+/// The options with what that project file says.
+ConfigOptions with_project(ConfigOptions options, const std::string& file);
+
 }  // namespace capstan

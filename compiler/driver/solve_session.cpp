@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "compiler/config/conform.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/usage_error.h"
@@ -39,7 +40,9 @@ bool SolveSession::open(const std::string& path) {
       prepared_ = workspace_.prepare(*file, sink);
   }
   if (sink.has_errors()) {
-    std::fputs(render_text(sink.diagnostics(), workspace_.sources(), {}, {}).c_str(), stderr);
+    std::vector<Diagnostic> shown = sink.take();
+    sort_for_output(shown);
+    std::fputs(render_text(shown, workspace_.sources(), {}, {}).c_str(), stderr);
     return false;
   }
   if (!prepared_) return false;
@@ -53,7 +56,7 @@ bool SolveSession::open_empty(const std::string& stack_name) {
     std::fputs(render_text(setup_.diagnostics(), workspace_.sources(), {}, {}).c_str(), stderr);
     return false;
   }
-  const Stack& stack = stack_named(stack_name);
+  const Stack& stack = stack_named(workspace_.schema(), stack_name);
   prepared_.emplace();
   prepared_->stack.stack = stack;
   prepared_->schema = &workspace_.view_of(stack);
@@ -63,11 +66,11 @@ bool SolveSession::open_empty(const std::string& stack_name) {
   return true;
 }
 
-const Stack& SolveSession::stack_named(const std::string& stack_name) const {
-  const Stack* stack = workspace_.schema().find_stack(stack_name);
+const Stack& stack_named(const Schema& schema, const std::string& stack_name) {
+  const Stack* stack = schema.find_stack(stack_name);
   if (stack != nullptr) return *stack;
   std::vector<std::string> names;
-  for (const Stack& known : workspace_.schema().stacks()) names.push_back(known.name);
+  for (const Stack& known : schema.stacks()) names.push_back(known.name);
   const std::string near = nearest(stack_name, names);
   throw UsageError(near.empty() ? fmt::format("no stack is named `{}`", stack_name)
                                 : fmt::format("no stack is named `{}`; did you mean `{}`", stack_name, near));
@@ -95,51 +98,14 @@ Value SolveSession::fitted(const std::string& path, Value value) const {
     if (value.kind() == Value::Kind::string || value.is_none()) return value;
     return Value(to_text(value));  // environment variables are strings
   }
-  const TypeSet& type = view.spec->type;
-  bool fits = type.any;
-  switch (value.kind()) {
-    case Value::Kind::none:
-      fits = fits || type.none;
-      break;
-    case Value::Kind::boolean:
-      fits = fits || type.boolean;
-      break;
-    case Value::Kind::integer:
-      if (!type.integer && type.floating) return Value(static_cast<double>(value.integer()));
-      fits = fits || type.integer;
-      break;
-    case Value::Kind::floating:
-      fits = fits || type.floating;
-      break;
-    case Value::Kind::string:
-      fits = fits || type.string;
-      break;
-    case Value::Kind::list:
-      fits = fits || type.list;
-      break;
-    case Value::Kind::table:
-      fits = fits || type.table;
-      break;
-  }
-  if (!fits && path.starts_with("env.")) return Value(to_text(value));
-  if (!fits) {
-    throw UsageError(fmt::format("`{}` takes {}, not the {} `{}`", path, view.spec->type_text,
-                                 kind_name(value.kind()), to_text(value)));
-  }
-  const auto known = [&](const Value& one) {
-    if (one.kind() != Value::Kind::string || view.spec->values.empty() || view.spec->values_are_open)
-      return true;
-    return std::find(view.spec->values.begin(), view.spec->values.end(), one.string()) !=
-           view.spec->values.end();
-  };
-  bool legal = known(value);
-  if (value.kind() == Value::Kind::list) {
-    for (const Value& item : value.list()) legal = legal && known(item);
-  }
-  if (!legal)
-    throw UsageError(fmt::format("`{}` is none of the values that `{}` has in {}", to_text(value), path,
-                                 prepared_->stack.stack.name));
-  return value;
+  const auto misfit = conform(value, *view.spec);
+  if (!misfit) return value;
+  if (path.starts_with("env.") && misfit->wrong_type) return Value(to_text(value));
+  if (!misfit->wrong_type)
+    throw UsageError(fmt::format("`{}` is none of the values that `{}` has in {}", to_text(misfit->found),
+                                 path, prepared_->stack.stack.name));
+  throw UsageError(fmt::format("`{}` takes {}, not the {} `{}`", path, view.spec->type_text,
+                               kind_name(misfit->found.kind()), to_text(misfit->found)));
 }
 
 std::optional<FactId> SolveSession::find_key(const std::string& path) const {
@@ -166,6 +132,7 @@ std::pair<std::string, Value> SolveSession::read_assignment(const std::string& t
 }
 
 std::pair<std::string, std::vector<Value>> SolveSession::read_axis(const std::string& text) {
+  if (text.ends_with('=')) throw UsageError(fmt::format("`{}` names no value to sweep over", text));
   const SourceId source = workspace_.sources().add("argument", text, SourceKind::override_argument);
   SyntaxProblem problem;
   const auto parsed = parse_override(source, workspace_.sources(), OverrideMode::sweep, problem);

@@ -21,6 +21,9 @@ struct SolverOptions {
 };
 void add_solver_options(CLI::App& command, SolverOptions& options);
 
+/// UsageError, with the nearest name, for a stack that nobody knows.
+const Stack& stack_named(const Schema& schema, const std::string& name);
+
 class SolveSession {
  public:
   SolveSession(const ConfigOptions& config, const SolverOptions& options);
@@ -29,9 +32,6 @@ class SolveSession {
   bool open(const std::string& path);
   /// Judges a config without any setting on a stack (commands that need no file).
   bool open_empty(const std::string& stack);
-
-  /// UsageError, with the nearest name, for a stack that nobody knows.
-  const Stack& stack_named(const std::string& name) const;
 
   Workspace& workspace() { return workspace_; }
   const PreparedConfig& prepared() const { return *prepared_; }

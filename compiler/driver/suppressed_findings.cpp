@@ -1,6 +1,7 @@
 #include "compiler/driver/suppressed_findings.h"
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -8,6 +9,14 @@
 #include "grammar/toml/toml_comments.h"
 
 namespace capstan {
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[16];
+  return std::strftime(text, sizeof text, "%Y-%m-%d", &local) == 0 ? std::string() : std::string(text);
+}
 
 std::size_t suppress_findings(std::vector<Diagnostic>& findings, SourceId file,
                               const PreparedConfig& prepared, const SourceMap& sources,

@@ -12,6 +12,9 @@
 
 namespace capstan {
 
+/// Today's date as comments write it, "2026-11-29".
+std::string today();
+
 /// Removes from `findings` what comments suppress, and gives their number. With `about_comments`, malformed,
 /// expired (on `today`, "YYYY-MM-DD") and unused comments of the checked file are reported there; those of a
 /// file that others extend serve them too, and are not judged.

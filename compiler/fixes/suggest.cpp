@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "compiler/config/conform.h"
+#include "compiler/facts/derive.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/domain.h"
 #include "compiler/solve/repair.h"
@@ -21,21 +23,24 @@ KeyChange as_change(const Subject& subject, const Assignment& assignment) {
           {}};
 }
 
-/// The author's actions as changes of keys, given the values the config has now. Nothing when a value is not
-/// known.
+/// What the actions of fixes read: keys as the config has them; what rules define, as they left it.
+Facts facts_for_actions(const Subject& subject) {
+  Facts facts = evaluate(subject.book.rules, subject.facts).final_facts;
+  for (FactId fact = 0; fact < facts.values.size(); ++fact) {
+    if (is_changeable(subject, fact)) facts.values[fact] = subject.facts.values[fact];
+  }
+  return facts;
+}
+
+/// The author's actions as changes of keys. Nothing when a value is not known.
 std::optional<std::vector<KeyChange>> changes_of(const Subject& subject, const ResolvedFix& fix,
-                                                 const Facts& final_facts) {
+                                                 const Facts& facts) {
   std::vector<KeyChange> changes;
   for (const ResolvedAction& action : fix.actions) {
     const std::string& path = subject.name(action.key);
     if (action.kind == FixAction::Kind::unset) {
       changes.push_back({KeyChange::Kind::unset, path, {}, {}});
       continue;
-    }
-    // Keys are read as the config has them; what rules define, as they left it.
-    Facts facts = final_facts;
-    for (FactId fact = 0; fact < facts.values.size(); ++fact) {
-      if (is_changeable(subject, fact)) facts.values[fact] = subject.facts.values[fact];
     }
     const Evaluated value = evaluate_expression(action.value, facts);
     if (value.state != Fact::State::known || value.is_version) return std::nullopt;
@@ -105,11 +110,13 @@ std::set<std::string> finding_names(const CheckRequest& request, const Facts& fa
 class Suggester {
  public:
   Suggester(const CheckRequest& request, const Subject& subject, std::uint32_t item,
-            const SuggestOptions& options)
+            const SuggestOptions& options, std::optional<Facts>& action_facts)
       : request_(request),
         subject_(subject),
         item_(request.rules.set->items[item]),
         options_(options),
+        context_(options.context ? options.context : make_solver_context()),
+        action_facts_(action_facts),
         target_(item) {}
 
   std::vector<Suggestion> run() {
@@ -117,7 +124,7 @@ class Suggester {
     if (!position) return {};
     position_ = *position;
     before_ = finding_names(request_, subject_.facts, target_);
-    final_facts_ = evaluate(request_.rules, subject_.facts).final_facts;
+    if (!item_.fixes.empty() && !action_facts_) action_facts_ = facts_for_actions(subject_);
     for (const ResolvedFix& fix : item_.fixes) authored(fix);
     if (suggestions_.empty() && item_.kind == RuleItem::Kind::check) searched();
     std::stable_sort(suggestions_.begin(), suggestions_.end(), [](const Suggestion& a, const Suggestion& b) {
@@ -128,6 +135,9 @@ class Suggester {
     return std::move(suggestions_);
   }
 
+  /// The search met its limit: that there is no suggestion says nothing.
+  bool limit_met() const { return limit_met_; }
+
  private:
   bool verified(const std::vector<Assignment>& assignments) const {
     const std::set<std::string> after =
@@ -137,7 +147,7 @@ class Suggester {
   }
 
   void authored(const ResolvedFix& fix) {
-    const auto changes = changes_of(subject_, fix, final_facts_);
+    const auto changes = changes_of(subject_, fix, *action_facts_);
     if (!changes) return;
     const std::vector<Assignment> assignments = assignments_of(subject_, *changes);
     if (assignments.empty()) return;
@@ -161,6 +171,8 @@ class Suggester {
       all.push_back(as_change(subject_, change));
     }
     if (!verified(repair.changes)) return;
+    // Where the further changes do it alone, the author's idea has no part in it.
+    if (verified(further)) return;
     CostClass cost = fix.cost;
     Applicability applicability = fix.applicability;
     for (const Assignment& change : further) {
@@ -178,15 +190,30 @@ class Suggester {
     request.limit = options_.limit;
     request.touch_model = options_.touch_model;
     request.smt.timeout_ms = options_.solver_timeout_ms;
+    request.smt.context = context_;
     return request;
   }
 
   void searched() {
-    for (const Repair& repair : find_repairs(subject_, search()).found) {
+    RepairRequest request = search();
+    Repairs repairs = find_repairs(subject_, request);
+    limit_met_ = !repairs.complete;
+    // What defines the model is changed by people: such ways are told where there is no other, and never
+    // taken unasked.
+    const bool model = repairs.found.empty() && !limit_met_ && !request.touch_model;
+    if (model) {
+      request.touch_model = true;
+      request.limit = std::min<std::size_t>(request.limit, 3);
+      repairs = find_repairs(subject_, request);
+      limit_met_ = !repairs.complete;
+    }
+    for (const Repair& repair : repairs.found) {
       if (!verified(repair.changes)) continue;
       std::vector<KeyChange> changes;
       for (const Assignment& change : repair.changes) changes.push_back(as_change(subject_, change));
-      add(describe(subject_, repair.changes), repair.applicability, repair.cost, changes, repair.changes);
+      const std::string title = describe(subject_, repair.changes);
+      add(model ? "changes the model: " + title : title,
+          model ? Applicability::display_only : repair.applicability, repair.cost, changes, repair.changes);
     }
   }
 
@@ -217,24 +244,27 @@ class Suggester {
   const Subject& subject_;
   const RuleItem& item_;
   const SuggestOptions& options_;
+  std::shared_ptr<SolverContext> context_;
+  std::optional<Facts>& action_facts_;  // shared by the findings of one config; made when a fix needs it
   std::uint32_t target_;
   std::uint32_t position_ = 0;
   std::set<std::string> before_;
-  Facts final_facts_;
   std::vector<Suggestion> suggestions_;
   std::vector<std::vector<Assignment>> assignments_;
+  bool limit_met_ = false;
 };
 
 }  // namespace
 
 std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
                                 const SuggestOptions& options) {
-  return Suggester(request, subject, item, options).run();
+  std::optional<Facts> action_facts;
+  return Suggester(request, subject, item, options, action_facts).run();
 }
 
 bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
                   SmtOptions options) {
-  const auto changes = changes_of(subject, fix, evaluate(subject.book.rules, subject.facts).final_facts);
+  const auto changes = changes_of(subject, fix, facts_for_actions(subject));
   if (!changes) return false;
   RepairRequest request;
   request.fixed = assignments_of(subject, *changes);
@@ -245,25 +275,90 @@ bool fix_can_work(const Subject& subject, std::uint32_t position, const Resolved
   return !find_repairs(subject, request).found.empty();
 }
 
-void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options) {
+void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& given) {
   if (findings.empty()) return;
+  SuggestOptions options = given;
+  if (!options.context) options.context = make_solver_context();
   std::unique_ptr<RuleBook> own;
   if (request.book == nullptr) own = std::make_unique<RuleBook>(request.schema, request.rules);
   const Subject subject(request.config, own ? *own : *request.book);
+  std::optional<Facts> action_facts;
   for (Finding& finding : findings) {
     if (finding.item == Finding::kNoItem) continue;
     // A hint gets the fixes that its author wrote; none is searched for it.
     if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty())
       continue;
-    for (Suggestion& suggestion : suggest(request, subject, finding.item, options)) {
+    Suggester suggester(request, subject, finding.item, options, action_facts);
+    for (Suggestion& suggestion : suggester.run()) {
       finding.diagnostic.fixes.push_back(std::move(suggestion.fix));
+    }
+    if (finding.diagnostic.fixes.empty() && suggester.limit_met()) {
+      finding.diagnostic.notes.push_back(
+          {Note::Kind::help, "undecided: the search for a way out met its limit", ""});
     }
   }
 }
 
+namespace {
+
+/// Whether the config after the changes has no finding that it did not have.
+bool adds_nothing(const CheckRequest& request, const std::vector<KeyChange>& changes) {
+  const Config changed = with_key_changes(request.config, changes);
+  const FactNames& names = request.rules.set->names;
+  constexpr std::uint32_t kNone = 0xffffffffu;
+  const std::set<std::string> before =
+      finding_names(request, derive_facts(request.config, request.schema, names), kNone);
+  const std::set<std::string> after =
+      finding_names(request, derive_facts(changed, request.schema, names), kNone);
+  return std::includes(before.begin(), before.end(), after.begin(), after.end());
+}
+
+/// A key that the release does not have: its name there, or else without it.
+void add_release_fixes(const CheckRequest& request, Diagnostic& diagnostic) {
+  if (diagnostic.code != "TY003" || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1) return;
+  const std::string& path = diagnostic.keys[0];
+  const Setting* setting = request.config.find(path);
+  const KeyView view = request.schema.find(path);
+  if (setting == nullptr || view.info == nullptr) return;
+  const auto add = [&](std::string title, Applicability applicability, const KeyChange& change) {
+    EditPlan plan = plan_edits({change}, request.config, request.sources);
+    if (!adds_nothing(request, {change})) return;
+    Fix fix;
+    fix.title = std::move(title);
+    fix.applicability = plan.complete() ? applicability : Applicability::display_only;
+    for (const std::string& clause : plan.by_hand) fix.title += ": " + clause;
+    fix.cost = cost_class_of(view.info->effect);
+    fix.edits = std::move(plan.edits);
+    fix.verified = true;
+    diagnostic.fixes.push_back(std::move(fix));
+  };
+  const std::string& other = view.info->renamed_to;
+  const KeyView renamed = request.schema.find(other);
+  if (!other.empty() && renamed.spec != nullptr && request.config.find(other) == nullptr) {
+    Value value = setting->value;
+    if (!conform(value, *renamed.spec))
+      add(fmt::format("write it as `{}`", other), Applicability::safe,
+          {KeyChange::Kind::rename, path, {}, other});
+  }
+  add(fmt::format("leave `{}` out", path), Applicability::unsafe, {KeyChange::Kind::unset, path, {}, {}});
+}
+
+}  // namespace
+
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
+  if (options.suggest_fixes) {
+    std::vector<Diagnostic> problems = sink.take();
+    for (Diagnostic& problem : problems) {
+      add_release_fixes(request, problem);
+      sink.report(std::move(problem));
+    }
+  }
   std::vector<Finding> findings = find_violations(request, options);
-  if (options.suggest_fixes) add_fixes(request, findings, {5, false, options.solver_timeout_ms});
+  if (options.suggest_fixes) {
+    SuggestOptions suggest_options;
+    suggest_options.solver_timeout_ms = options.solver_timeout_ms;
+    add_fixes(request, findings, suggest_options);
+  }
   for (Finding& finding : findings) sink.report(std::move(finding.diagnostic));
 }
 

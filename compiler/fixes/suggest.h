@@ -4,6 +4,7 @@
 // shown, and marked verified.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "compiler/constraints/smt.h"
@@ -18,6 +19,7 @@ struct SuggestOptions {
   std::size_t limit = 5;  ///< fixes per finding
   bool touch_model = false;
   std::uint32_t solver_timeout_ms = 2000;
+  std::shared_ptr<SolverContext> context;  ///< null: one for all findings of a call
 };
 
 /// A fix with the changes that it stands for.

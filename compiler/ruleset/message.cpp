@@ -1,6 +1,7 @@
 #include "compiler/ruleset/message.h"
 
 #include <algorithm>
+#include <map>
 
 namespace capstan {
 namespace {
@@ -43,15 +44,40 @@ std::vector<std::string> message_holes(std::string_view message) {
   return holes;
 }
 
-std::string interpolate(std::string_view message, const Violation& violation, const FactNames& names) {
+std::string shown(const Value& value) {
+  return value.kind() == Value::Kind::string ? value.string() : to_text(value);
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view last) {
   std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += i + 1 == parts.size() ? " " + std::string(last) + " " : ", ";
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string interpolate(std::string_view message, const Violation& violation, const Facts& facts,
+                        std::vector<std::pair<std::string, Value>>* arguments) {
+  std::string out;
+  std::map<std::string, Value> used;
   walk_message(
       message, [&](std::string_view text) { out += text; },
       [&](std::string_view name) {
-        const auto found = std::find_if(violation.values.begin(), violation.values.end(),
-                                        [&](const auto& value) { return names.name(value.first) == name; });
-        out += found == violation.values.end() ? "unknown" : to_text(found->second);
+        FactId fact = 0;
+        if (!facts.names->find(name, fact)) {
+          out.append("{").append(name).append("}");
+          return;
+        }
+        const auto judged = std::find_if(violation.values.begin(), violation.values.end(),
+                                         [fact](const auto& entry) { return entry.first == fact; });
+        const Fact& now = facts.values[fact];
+        Value value = judged != violation.values.end() ? judged->second : now.value;
+        if (now.is_version) value = Value(to_text(now.version));
+        out += shown(value);
+        used.insert_or_assign(std::string(name), std::move(value));
       });
+  if (arguments != nullptr) arguments->assign(used.begin(), used.end());
   return out;
 }
 

@@ -9,9 +9,9 @@
 
 #include "compiler/facts/derive.h"
 #include "compiler/ruleset/evaluate.h"
+#include "compiler/ruleset/message.h"
 #include "compiler/solve/conflict.h"
 #include "compiler/solve/domain.h"
-#include "compiler/solve/message.h"
 #include "compiler/solve/subject.h"
 
 namespace capstan {
@@ -53,8 +53,7 @@ class Reporter {
     }
     std::vector<Finding> findings;
     std::optional<Explainer> explainer;
-    if (options_.explain && !checks.empty())
-      explainer.emplace(subject_, checks, SmtOptions{options_.solver_timeout_ms, nullptr});
+    if (options_.explain && !checks.empty()) explainer.emplace(subject_, checks, solver_limit());
     std::vector<Interaction> interactions;
     std::vector<std::string> interaction_owner;
     for (const Violation* violation : shown_violations) {
@@ -73,7 +72,14 @@ class Reporter {
       if (item.kind == RuleItem::Kind::check && explainer) {
         const Conflict conflict = explainer->explain(position);
         participants = conflict.participants;
-        interaction = find_interaction(subject_, conflict, SmtOptions{options_.solver_timeout_ms, nullptr});
+        interaction = find_interaction(subject_, conflict, solver_limit());
+        // A chain that names no further setting explains nothing.
+        const auto takes_part = [&](FactId fact) {
+          return std::any_of(participants.begin(), participants.end(),
+                             [fact](const Participant& one) { return one.fact == fact; });
+        };
+        if (interaction && std::all_of(interaction->keys.begin(), interaction->keys.end(), takes_part))
+          interaction.reset();
       } else {
         participants = all_read(item, position, *violation);
       }
@@ -89,6 +95,12 @@ class Reporter {
   }
 
  private:
+  SmtOptions solver_limit() const {
+    SmtOptions smt;
+    smt.timeout_ms = options_.solver_timeout_ms;
+    return smt;
+  }
+
   /// A login node cannot see the cluster, and most configs do not state it: no word about that on every run.
   bool only_the_cluster_is_missing(const Violation& violation) const {
     return std::all_of(violation.missing.begin(), violation.missing.end(),

@@ -172,6 +172,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
       for (const std::uint32_t position :
            violated_checks(subject.book, with_changes(subject.facts, changes))) {
         if (std::binary_search(before.begin(), before.end(), position)) continue;
+        if (subject.index().item(position).finding == FindingKind::advice) continue;
         grown |= rules.insert(position).second;
       }
       if (!grown) return std::nullopt;  // these keys alone offer a way out

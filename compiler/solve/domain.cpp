@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/config/conform.h"
+#include "compiler/ruleset/rule_values.h"
+
 namespace capstan {
 namespace {
 
@@ -63,9 +66,23 @@ std::vector<std::string> tokens_of_key(const Subject& subject, FactId fact, cons
   }
   for (const std::string& value : spec.values) add_tokens(tokens, Value(value));
   if (spec.values.empty() || spec.values_are_open) {
-    for (const Value& literal : subject.book.candidates.literals(fact)) add_tokens(tokens, literal);
+    for (const Value& literal : subject.book.candidates.literals(fact)) {
+      // `CudaGraphScope.attn` is another spelling of `attn`.
+      if (literal.kind() == Value::Kind::string && !enum_member(literal.string()))
+        add_tokens(tokens, literal);
+    }
   }
   return tokens;
+}
+
+/// Keys that take many spellings (a string, enum members, a list) and are written as lists of the known
+/// names.
+bool is_module_list(const Subject& subject, FactId fact, const KeySpec& spec) {
+  if (!spec.type.any || spec.values.empty()) return false;
+  const std::vector<Value>& advised = subject.book.candidates.advised(fact);
+  return subject.facts.values[fact].value.kind() == Value::Kind::list ||
+         std::any_of(advised.begin(), advised.end(),
+                     [](const Value& value) { return value.kind() == Value::Kind::list; });
 }
 
 bool list_of_strings(const Value& value) {
@@ -109,7 +126,9 @@ std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact
   const auto distance = [center](std::int64_t number) {
     return std::abs(std::log2(std::max(1.0, static_cast<double>(number))) -
                     std::log2(std::max(1.0, center))) +
-           (number < 1 ? 0.5 : 0);
+           (number < 0   ? 100
+            : number < 1 ? 0.5
+                         : 0);  // negative numbers mean something in few places
   };
   std::stable_sort(numbers.begin(), numbers.end(), [&](std::int64_t a, std::int64_t b) {
     return distance(a) != distance(b) ? distance(a) < distance(b) : a < b;
@@ -192,6 +211,14 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
   }
   const KeySpec& spec = *view.spec;
   const auto add_value = [&](Value value) { add(domain.choices, {true, false, std::move(value)}); };
+  // What authors of fixes set the key to comes first; a list that is there loses or gains elements instead.
+  const bool has_list =
+      subject.facts.values[fact].set && subject.facts.values[fact].value.kind() == Value::Kind::list;
+  for (const Value& advised : subject.book.candidates.advised(fact)) {
+    Value value = advised;
+    if ((value.kind() != Value::Kind::list || !has_list) && !conform(value, spec))
+      add_value(std::move(value));
+  }
   if (spec.type.boolean) {
     add_value(Value(false));
     add_value(Value(true));
@@ -214,7 +241,7 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
     add_value(Value(0.0));
     add_value(Value(1.0));
   }
-  if (spec.type.list && spec.type.list_string) {
+  if ((spec.type.list && spec.type.list_string) || is_module_list(subject, fact, spec)) {
     domain.tokens = tokens_of_key(subject, fact, spec);
     const Value& now = subject.facts.values[fact].value;
     domain.any_subset =

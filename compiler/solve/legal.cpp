@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/ruleset/message.h"
 #include "compiler/solve/domain.h"
-#include "compiler/solve/message.h"
 
 namespace capstan {
 namespace {
@@ -17,15 +17,14 @@ Subject changed_subject(const Subject& subject, const std::vector<Assignment>& c
   return changed;
 }
 
-std::vector<std::uint32_t> added_checks(const Subject& subject, const std::vector<Assignment>& changes,
-                                        bool beyond_now, FactId key) {
-  const std::vector<std::uint32_t> now = violated_checks(subject.book, subject.facts);
+/// What the changed config violates and what reads the key, whether or not it is violated now.
+std::vector<std::uint32_t> checks_against(const Subject& subject, const std::vector<Assignment>& changes,
+                                          FactId key) {
   std::vector<std::uint32_t> out;
   for (const std::uint32_t position : violated_checks(subject.book, with_changes(subject.facts, changes))) {
     if (subject.index().item(position).finding == FindingKind::advice) continue;
     const auto& inputs = subject.index().inputs(position);
     if (!std::binary_search(inputs.begin(), inputs.end(), key)) continue;
-    if (beyond_now && std::binary_search(now.begin(), now.end(), position)) continue;
     out.push_back(position);
   }
   return out;
@@ -60,7 +59,7 @@ LegalValues find_legal_values(const Subject& subject, FactId key, SmtOptions opt
     }
     LegalValue value{std::move(assignment), std::move(what), current, {}, {}};
     const std::vector<Assignment> changes{value.assignment};
-    const std::vector<std::uint32_t> against = added_checks(subject, changes, false, key);
+    const std::vector<std::uint32_t> against = checks_against(subject, changes, key);
     if (!against.empty()) {
       const Subject changed = changed_subject(subject, changes);
       Explainer explainer(changed, against, options);
@@ -80,6 +79,14 @@ LegalValues find_legal_values(const Subject& subject, FactId key, SmtOptions opt
                    : fmt::format("unset (`{}`)", to_text(choice.value)),
         current);
   }
+  // Numbers in their order, after the current state and the default.
+  std::stable_sort(result.values.begin(), result.values.end(), [](const LegalValue& a, const LegalValue& b) {
+    const auto rank = [](const LegalValue& one) {
+      const bool number = one.assignment.value.is_number() && one.assignment.set && !one.current;
+      return std::pair(number ? 1 : 0, number ? one.assignment.value.number() : 0.0);
+    };
+    return rank(a) < rank(b);
+  });
   if (domain->any_subset) {
     const Value::List list = now.value.kind() == Value::Kind::list ? now.value.list() : Value::List{};
     add({key, true, Value(Value::List{})}, "`[]`", false);
@@ -101,7 +108,7 @@ LegalValues find_legal_values(const Subject& subject, FactId key, SmtOptions opt
 WhyNot explain_why_not(const Subject& subject, const Assignment& wanted, SmtOptions options) {
   WhyNot answer;
   const std::vector<Assignment> changes{wanted};
-  const std::vector<std::uint32_t> against = added_checks(subject, changes, true, wanted.fact);
+  const std::vector<std::uint32_t> against = checks_against(subject, changes, wanted.fact);
   const std::vector<std::uint32_t> after =
       violated_checks(subject.book, with_changes(subject.facts, changes));
   for (const std::uint32_t position : violated_checks(subject.book, subject.facts)) {

@@ -29,7 +29,7 @@ struct LegalValues {
 LegalValues find_legal_values(const Subject& subject, FactId key, SmtOptions options);
 
 struct WhyNot {
-  std::vector<Conflict> against;  ///< checks that the change violates and that hold now
+  std::vector<Conflict> against;  ///< checks about the key that the changed config violates
   std::vector<std::string> reasons;
   std::vector<std::uint32_t> cured;  ///< checks violated now that the change clears
   Repairs ways;                      ///< further changes that allow it, cheapest first

@@ -14,6 +14,9 @@ namespace {
 // A proposal that breaks further rules makes the question grow; configs need a handful of rounds.
 constexpr int kMostRounds = 60;
 constexpr std::uint32_t kScale = 32;  // room for the rank of a choice below the weight of a key
+constexpr std::ptrdiff_t kMostAlike = 2;
+constexpr int kMostNeedless = 12;
+constexpr std::uint32_t kListRank = 8;  // a list put together anew comes after what authors of fixes write
 
 bool counts(const RuleItem& item, bool allow_new_advice) {
   return !(allow_new_advice && item.finding == FindingKind::advice);
@@ -76,6 +79,25 @@ class Search {
     return good;
   }
 
+  /// Without one of the changes the rest does as well: no repair of its own, only another one with something
+  /// beside.
+  bool has_needless_change(const std::vector<Assignment>& changes) const {
+    for (std::size_t left_out = 0; left_out < changes.size() && changes.size() > 1; ++left_out) {
+      std::vector<Assignment> rest = changes;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+      bool good = true;
+      for (const std::uint32_t position : violated_checks(subject_.book, with_changes(base_, rest))) {
+        const bool target =
+            std::find(request_.targets.begin(), request_.targets.end(), position) != request_.targets.end();
+        const bool added =
+            !before_.contains(position) && counts(subject_.index().item(position), request_.allow_new_advice);
+        good = good && !target && !added;
+      }
+      if (good) return true;
+    }
+    return false;
+  }
+
   Repair make(std::vector<Assignment> changes) const {
     Repair repair;
     repair.changes = std::move(changes);
@@ -118,7 +140,13 @@ class Search {
         smt.require(smt.negate(encoding.undecided(rule)));
       }
     }
-    for (const Repair& known : repairs.found) block(smt, encoding, known.changes);
+    std::vector<Repair> blocked;
+    for (const Repair& known : repairs.found) {
+      blocked.push_back(known);
+      block(smt, encoding, known.changes);
+      block_repeated(smt, encoding, blocked);
+    }
+    int needless = 0;
     while (repairs.found.size() < request_.limit) {
       std::uint64_t cost = 0;
       const Answer answer = smt.minimize(soft, {}, cost);
@@ -135,8 +163,17 @@ class Search {
       }
       const std::size_t known = rules_.size();
       if (accept(changes)) {
+        if (has_needless_change(changes)) {
+          block(smt, encoding, changes);
+          if (++needless > kMostNeedless) {
+            exhausted = true;
+            return true;
+          }
+          continue;
+        }
         repairs.found.push_back(make(changes));
         block(smt, encoding, repairs.found.back().changes);
+        block_repeated(smt, encoding, repairs.found);
       } else if (rules_.size() > known) {
         return true;
       } else {
@@ -155,7 +192,7 @@ class Search {
                       weight + static_cast<std::uint32_t>(std::min<std::size_t>(i, kScale - 1))});
     }
     if (!domain.any_subset) return;
-    soft.push_back({smt.negate(encoding.is_subset(fact)), weight});
+    soft.push_back({smt.negate(encoding.is_subset(fact)), weight + kListRank});
     const Value& now = subject_.facts.values[fact].value;
     for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
       const Term member = encoding.member(fact, token);
@@ -180,21 +217,42 @@ class Search {
     smt.require(smt.negate(smt.all(std::move(all))));
   }
 
+  /// Other values of the same keys are the same idea again: two of a kind are enough.
+  void block_repeated(Smt& smt, const Encoding& encoding, const std::vector<Repair>& found) const {
+    const auto same_keys = [](const Repair& a, const Repair& b) {
+      return std::equal(a.changes.begin(), a.changes.end(), b.changes.begin(), b.changes.end(),
+                        [](const Assignment& x, const Assignment& y) { return x.fact == y.fact; });
+    };
+    const Repair& last = found.back();
+    const auto alike =
+        std::count_if(found.begin(), found.end(), [&](const Repair& one) { return same_keys(one, last); });
+    const std::size_t further = last.changes.size() - request_.fixed.size();
+    if (alike < (further == 1 ? kMostAlike : 1)) return;
+    std::vector<Term> changed;
+    for (const Assignment& change : last.changes) {
+      if (encoding.is_open(change.fact)) changed.push_back(smt.negate(encoding.stays(change.fact)));
+    }
+    smt.require(smt.negate(smt.all(std::move(changed))));
+  }
+
   static Term is_state(Smt& smt, const Encoding& encoding, const Assignment& change) {
     const Domain& domain = encoding.domain(change.fact);
+    std::vector<Term> ways;  // a list may be a choice of its own and a set of tokens
     for (std::size_t i = 0; i < domain.choices.size(); ++i) {
       const Choice& choice = domain.choices[i];
-      if (choice.set == change.set && choice.value == change.value && !choice.unknown)
-        return encoding.chosen(change.fact, i);
+      // Unset, and set to the default, are one way out.
+      if (choice.value == change.value && !choice.unknown) ways.push_back(encoding.chosen(change.fact, i));
     }
-    if (!domain.any_subset || change.value.kind() != Value::Kind::list) return kFalse;
-    std::vector<Term> parts{encoding.is_subset(change.fact)};
-    for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
-      const Term member = encoding.member(change.fact, token);
-      parts.push_back(has_element(change.value.list(), Value(domain.tokens[token])) ? member
-                                                                                    : smt.negate(member));
+    if (domain.any_subset && change.set && change.value.kind() == Value::Kind::list) {
+      std::vector<Term> parts{encoding.is_subset(change.fact)};
+      for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
+        const Term member = encoding.member(change.fact, token);
+        parts.push_back(has_element(change.value.list(), Value(domain.tokens[token])) ? member
+                                                                                      : smt.negate(member));
+      }
+      ways.push_back(smt.all(std::move(parts)));
     }
-    return smt.all(std::move(parts));
+    return smt.any(std::move(ways));
   }
 
   const Subject& subject_;

@@ -19,7 +19,40 @@ class Grouper {
   }
   void join(FactId a, FactId b) { parent_[std::max(find(a), find(b))] = std::min(find(a), find(b)); }
 
+  /// A truth value: what it compares belongs together, but nothing of it belongs to what the truth is used
+  /// for.
   void walk(const TypedExpr& expr) {
+    if (compares(expr)) {
+      collect_children(expr, std::nullopt);
+      return;
+    }
+    if (expr.op == ExprOp::conditional || is_truth(expr)) {
+      for (const TypedExpr& child : expr.children) walk(child);
+      return;
+    }
+    collect(expr);
+  }
+
+  /// All facts under a value form one group, and all literals under it belong to that group.
+  void collect(const TypedExpr& expr, std::optional<FactId> owner = std::nullopt) {
+    if (is_truth(expr)) {
+      walk(expr);
+      return;
+    }
+    Group group;
+    gather(expr, group);
+    add(std::move(group), owner);
+  }
+
+  const std::vector<std::pair<FactId, Value>>& found() const { return found_; }
+
+ private:
+  struct Group {
+    std::vector<FactId> facts;
+    std::vector<Value> values;
+  };
+
+  static bool compares(const TypedExpr& expr) {
     switch (expr.op) {
       case ExprOp::equal:
       case ExprOp::not_equal:
@@ -31,50 +64,69 @@ class Grouper {
       case ExprOp::not_in:
       case ExprOp::subset:
       case ExprOp::overlaps:
-        collect(expr);
-        return;
+        return true;
       case ExprOp::call:
-        if (expr.name == "contains" || expr.name == "starts_with" || expr.name == "ends_with" ||
-            expr.name == "divides") {
-          collect(expr);
-          return;
-        }
-        break;
+        return expr.name == "contains" || expr.name == "starts_with" || expr.name == "ends_with" ||
+               expr.name == "divides";
       default:
-        break;
-    }
-    for (const TypedExpr& child : expr.children) walk(child);
-  }
-
-  /// All facts under the expression form one group, and all literals under it belong to that group.
-  void collect(const TypedExpr& expr, std::optional<FactId> owner = std::nullopt) {
-    std::vector<FactId> facts;
-    std::vector<Value> values;
-    gather(expr, facts, values);
-    if (owner) facts.push_back(*owner);
-    for (const FactId fact : facts) join(facts[0], fact);
-    if (!facts.empty()) {
-      for (Value& value : values) found_.emplace_back(facts[0], std::move(value));
+        return false;
     }
   }
 
-  const std::vector<std::pair<FactId, Value>>& found() const { return found_; }
+  static bool is_truth(const TypedExpr& expr) {
+    switch (expr.op) {
+      case ExprOp::not_:
+      case ExprOp::and_:
+      case ExprOp::or_:
+      case ExprOp::implies:
+      case ExprOp::iff:
+      case ExprOp::is:
+      case ExprOp::is_not:
+        return true;
+      default:
+        return compares(expr);
+    }
+  }
 
- private:
-  void gather(const TypedExpr& expr, std::vector<FactId>& facts, std::vector<Value>& values) {
-    if (expr.op == ExprOp::name) facts.push_back(expr.fact);
+  void collect_children(const TypedExpr& expr, std::optional<FactId> owner) {
+    Group group;
+    for (const TypedExpr& child : expr.children) {
+      if (is_truth(child))
+        walk(child);
+      else
+        gather(child, group);
+    }
+    add(std::move(group), owner);
+  }
+
+  void add(Group group, std::optional<FactId> owner) {
+    if (owner) group.facts.push_back(*owner);
+    for (const FactId fact : group.facts) join(group.facts[0], fact);
+    if (group.facts.empty()) return;
+    for (Value& value : group.values) found_.emplace_back(group.facts[0], std::move(value));
+  }
+
+  void gather(const TypedExpr& expr, Group& group) {
+    if (is_truth(expr)) {
+      walk(expr);
+      return;
+    }
+    if (expr.op == ExprOp::name) group.facts.push_back(expr.fact);
     if (expr.op == ExprOp::literal || expr.op == ExprOp::set) {
       if (expr.literal.kind() == Value::Kind::list) {
-        values.insert(values.end(), expr.literal.list().begin(), expr.literal.list().end());
+        group.values.insert(group.values.end(), expr.literal.list().begin(), expr.literal.list().end());
       } else if (expr.op == ExprOp::literal) {
-        values.push_back(expr.literal);
+        group.values.push_back(expr.literal);
       }
     }
     // The second argument of these functions is no value of the first.
     const bool option = expr.op == ExprOp::call && (expr.name == "allocator" || expr.name == "field" ||
                                                     expr.name == "split" || expr.name == "layout");
     for (std::size_t i = 0; i < expr.children.size(); ++i) {
-      if (!option || i == 0) gather(expr.children[i], facts, values);
+      if (expr.op == ExprOp::conditional && i == 0)
+        walk(expr.children[i]);
+      else if (!option || i == 0)
+        gather(expr.children[i], group);
     }
   }
 
@@ -104,6 +156,9 @@ Candidates::Candidates(const RuleIndex& index, const SchemaView&) {
     const RuleItem& item = index.item(position);
     mentioned.insert(mentioned.end(), item.reads.begin(), item.reads.end());
     if (item.has_when) grouper.walk(item.when);
+    for (const ResolvedFix& fix : item.fixes) {
+      for (const ResolvedAction& action : fix.actions) advise(action);
+    }
     switch (item.kind) {
       case RuleItem::Kind::check:
         grouper.walk(item.require);
@@ -139,6 +194,21 @@ Candidates::Candidates(const RuleIndex& index, const SchemaView&) {
     if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
   }
   for (std::vector<Value>& values : literals_) std::stable_sort(values.begin(), values.end(), ordered);
+}
+
+void Candidates::advise(const ResolvedAction& action) {
+  const bool constant =
+      action.value.children.empty() && (action.value.op == ExprOp::literal || action.value.op == ExprOp::set);
+  if (action.kind != FixAction::Kind::set || !constant || action.value.literal.is_none()) return;
+  std::vector<Value>& values = advised_[action.key];
+  if (std::find(values.begin(), values.end(), action.value.literal) == values.end())
+    values.push_back(action.value.literal);
+}
+
+const std::vector<Value>& Candidates::advised(FactId fact) const {
+  static const std::vector<Value> none;
+  const auto found = advised_.find(fact);
+  return found == advised_.end() ? none : found->second;
 }
 
 const std::vector<Value>& Candidates::literals(FactId fact) const {

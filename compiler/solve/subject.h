@@ -34,11 +34,16 @@ class Candidates {
   const std::vector<Value>& literals(FactId fact) const;
   /// Facts that stand in one comparison or calculation with this one.
   const std::vector<FactId>& mates(FactId fact) const;
+  /// Values that fixes of rules set the fact to, in framework order.
+  const std::vector<Value>& advised(FactId fact) const;
 
  private:
+  void advise(const ResolvedAction& action);
+
   std::vector<std::vector<Value>> literals_;  // by group
   std::vector<std::vector<FactId>> members_;  // by group
   std::unordered_map<FactId, std::size_t> group_;
+  std::unordered_map<FactId, std::vector<Value>> advised_;
 };
 
 /// Everything that does not depend on one config: rules of one stack, indexed.

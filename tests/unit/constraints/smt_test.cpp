@@ -120,6 +120,116 @@ TEST(Smt, CoresOfRandomProblemsAreMinimal) {
   }
 }
 
+/// A random question over shared subterms, the same for equal seeds.
+struct RandomQuestion {
+  RandomQuestion(Smt& smt, unsigned seed) : random(seed) {
+    for (int i = 0; i < 14; ++i) pool.push_back(smt.variable("v" + std::to_string(i)));
+    for (int i = 0; i < 40; ++i) {
+      const Term a = take(smt);
+      const Term b = take(smt);
+      const Term c = take(smt);
+      pool.push_back(random() % 3 == 0   ? smt.all({a, b, c})
+                     : random() % 2 == 0 ? smt.any({a, b, c})
+                                         : smt.same(a, b));
+    }
+    for (int i = 0; i < 30; ++i) smt.require(smt.any({take(smt), take(smt), take(smt)}));
+    smt.push();
+    for (int i = 0; i < 6; ++i) smt.require(smt.either(take(smt), take(smt)));
+    for (int i = 0; i < 6; ++i) assumptions.push_back(take(smt));
+  }
+  Term take(Smt& smt) {
+    const Term term = pool[random() % pool.size()];
+    return random() % 2 == 0 ? term : smt.negate(term);
+  }
+  std::mt19937 random;
+  std::vector<Term> pool, assumptions;
+};
+
+// The search of our own and Z3 are two answers to one question; both are held together here. A model must
+// satisfy what was assumed, a core must stay unsat.
+TEST(Smt, SearchAgreesWithZ3) {
+  SmtOptions by_z3;
+  by_z3.z3_only = true;
+  by_z3.context = make_solver_context();
+  std::size_t sat = 0, unsat = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    Smt own;
+    Smt other(by_z3);
+    RandomQuestion question(own, seed);
+    const RandomQuestion same(other, seed);
+    for (int step = 0; step < 3; ++step) {
+      const Answer answer = own.check(question.assumptions);
+      ASSERT_EQ(answer, other.check(question.assumptions)) << seed << " " << step;
+      (answer == Answer::sat ? sat : unsat) += 1;
+      if (answer == Answer::sat) {
+        for (const Term term : question.assumptions) EXPECT_TRUE(own.value(term)) << seed;
+      } else {
+        const std::vector<Term> core = own.core();
+        EXPECT_EQ(other.check(core), Answer::unsat) << seed;
+      }
+      // Then without the inner level, then with further terms: what was learnt must not outlive its level.
+      if (step == 0) {
+        own.pop();
+        other.pop();
+      } else {
+        question.assumptions.pop_back();
+      }
+    }
+  }
+  EXPECT_GT(sat, 100u);
+  EXPECT_GT(unsat, 100u);
+}
+
+// Both find the same least cost, and the model that is given has that cost.
+TEST(Smt, LeastCostAgreesWithZ3) {
+  SmtOptions by_z3;
+  by_z3.z3_only = true;
+  by_z3.context = make_solver_context();
+  std::size_t positive = 0;
+  for (unsigned seed = 1000; seed < 1150; ++seed) {
+    Smt own;
+    Smt other(by_z3);
+    RandomQuestion question(own, seed);
+    RandomQuestion same(other, seed);
+    std::vector<SoftTerm> soft, same_soft;
+    for (int i = 0; i < 15; ++i) {
+      const auto weight = static_cast<std::uint32_t>(1 + question.random() % 9);
+      soft.push_back({question.take(own), weight});
+      same.random();
+      same_soft.push_back({same.take(other), weight});
+    }
+    const std::vector<Term> assumed(question.assumptions.begin(), question.assumptions.begin() + seed % 3);
+    std::uint64_t cost = 0, same_cost = 0;
+    const Answer answer = own.minimize(soft, assumed, cost);
+    ASSERT_EQ(answer, other.minimize(same_soft, assumed, same_cost)) << seed;
+    if (answer != Answer::sat) continue;
+    EXPECT_EQ(cost, same_cost) << seed;
+    for (const Term term : assumed) EXPECT_TRUE(own.value(term));
+    positive += cost > 0;
+  }
+  EXPECT_GT(positive, 30u);
+}
+
+TEST(Smt, HardQuestionsGoToZ3) {
+  // Nine pigeons in eight holes: far beyond the limit of the search at one millisecond.
+  SmtOptions options;
+  options.timeout_ms = 1;
+  Smt smt(options);
+  std::vector<std::vector<Term>> in(9);
+  for (std::size_t pigeon = 0; pigeon < 9; ++pigeon) {
+    for (std::size_t hole = 0; hole < 8; ++hole)
+      in[pigeon].push_back(smt.variable(std::to_string(pigeon) + " in " + std::to_string(hole)));
+    smt.require(smt.any(in[pigeon]));
+  }
+  for (std::size_t hole = 0; hole < 8; ++hole) {
+    for (std::size_t a = 0; a < 9; ++a) {
+      for (std::size_t b = a + 1; b < 9; ++b) smt.require(smt.negate(smt.both(in[a][hole], in[b][hole])));
+    }
+  }
+  EXPECT_NE(smt.check(), Answer::sat);  // unsat or undecided, never a model
+  EXPECT_EQ(smt.check({kFalse}), Answer::unsat);
+}
+
 TEST(Smt, WritesTheQuestion) {
   Smt smt;
   const Term a = smt.variable("model.x = true");

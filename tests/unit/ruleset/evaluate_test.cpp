@@ -137,7 +137,8 @@ TEST(Evaluate, ChecksSeeEarlierRewritesOnly) {
                  "applies any phase core.graph 5 require model.num_layers != 4 blame model.num_layers")});
   ASSERT_EQ(rules.problems(), "");
   const FactsFromText facts("[model]\nnum_layers = 4\ncuda_graph_impl = \"local\"", "core-0.17");
-  const Evaluation evaluation = evaluate(select(rules.rules, facts.stack), facts.derive(rules.rules));
+  const Facts derived = facts.derive(rules.rules);
+  const Evaluation evaluation = evaluate(select(rules.rules, facts.stack), derived);
   ASSERT_EQ(evaluation.violations.size(), 3u);
   const auto code = [&](std::size_t index) {
     return rules.rules.items[evaluation.violations[index].item].code;
@@ -150,7 +151,7 @@ TEST(Evaluate, ChecksSeeEarlierRewritesOnly) {
   EXPECT_EQ(change.changes[0].before, Value(4));
   EXPECT_EQ(change.changes[0].after, Value(5));
   EXPECT_EQ(change.changes[1].after, Value(4));  // all values are those before the rewrite
-  EXPECT_EQ(interpolate(rules.rules.items[change.item].message, change, rules.rules.names), "changes 4");
+  EXPECT_EQ(interpolate(rules.rules.items[change.item].message, change, derived, nullptr), "changes 4");
 }
 
 TEST(Evaluate, UndecidedChecksNameWhatIsMissing) {

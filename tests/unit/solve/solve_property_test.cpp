@@ -7,6 +7,7 @@
 #include "compiler/solve/complete.h"
 #include "compiler/solve/conflict.h"
 #include "compiler/solve/core.h"
+#include "compiler/solve/domain.h"
 #include "compiler/solve/repair.h"
 #include "compiler/solve/sweep.h"
 #include "tests/support/random_config.h"
@@ -66,7 +67,7 @@ TEST_P(SolveProperty, ParticipantsAreMinimal) {
 TEST_P(SolveProperty, RepairsClearTheirTargetsAndAddNothing) {
   RandomConfigs random(book_, 6);
   std::size_t found = 0;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 40; ++round) {
     const Config config = random.next();
     const Subject subject(config, book_);
     const std::vector<std::uint32_t> before = violated_checks(book_, subject.facts);
@@ -158,6 +159,48 @@ TEST_P(SolveProperty, CompletionsSatisfyAllRulesOrHaveAConflict) {
         EXPECT_FALSE(conflict.rules.empty());
     }
   }
+}
+
+// All keys and all rules of a minimal conflict together are impossible; with any one of either left out they
+// are not.
+TEST_P(SolveProperty, ConflictsAreMinimal) {
+  RandomConfigs random(book_, 9);
+  std::size_t seen = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Config config = random.next();
+    const Subject subject(config, book_);
+    std::vector<FactId> open{random.keys()[random.below(random.keys().size())]};
+    for (const MinimalConflict& conflict : find_conflicts(subject, open, 4, {}).conflicts) {
+      Smt smt;
+      Encoding encoding(smt, book_.index, subject.facts);
+      for (const std::uint32_t rule : conflict.rules) {
+        for (const FactId fact : book_.index.inputs(rule)) {
+          const std::string& name = subject.name(fact);
+          if (encoding.is_open(fact)) continue;
+          if (fact == open[0]) {
+            Domain domain = *repair_domain(subject, fact);
+            if (domain.choices.size() > 1 && domain.choices[0].unknown)
+              domain.choices.erase(domain.choices.begin());
+            encoding.open(fact, std::move(domain));
+          } else if (is_changeable(subject, fact) || name.starts_with("target.") ||
+                     name.starts_with("cluster.")) {
+            encoding.open(fact, explain_domain(subject, fact));
+          }
+        }
+      }
+      std::vector<Term> parts;
+      for (const FactId key : conflict.keys) parts.push_back(encoding.stays(key));
+      for (const std::uint32_t rule : conflict.rules) parts.push_back(smt.negate(encoding.violated(rule)));
+      EXPECT_EQ(smt.check(parts), Answer::unsat);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        std::vector<Term> rest = parts;
+        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+        EXPECT_EQ(smt.check(rest), Answer::sat) << i;
+      }
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 10u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stacks, SolveProperty, testing::Values("bridge-0.4", "bridge-0.6", "core-0.18"),

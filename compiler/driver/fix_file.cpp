@@ -1,0 +1,196 @@
+#include "compiler/driver/fix_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/driver/suppressed_findings.h"
+#include "compiler/driver/usage_error.h"
+#include "compiler/facts/derive.h"
+#include "compiler/fixes/apply.h"
+#include "compiler/fixes/suggest.h"
+#include "compiler/ruleset/evaluate.h"
+#include "grammar/source/source_file.h"
+
+namespace capstan {
+namespace {
+
+constexpr int kMostFixes = 200;
+
+/// Files as they will be: edited texts first, the disk behind them.
+class EditedFiles : public FileReader {
+ public:
+  std::optional<std::string> read(const std::string& path, ReadFailure& failure) const override {
+    const auto edited = texts.find(path);
+    if (edited != texts.end()) return edited->second;
+    return disk_reader().read(path, failure);
+  }
+  std::map<std::string, std::string> texts;
+};
+
+struct Reading {
+  std::vector<Diagnostic> diagnostics;
+  std::vector<SourceId> files;
+  std::string stack;
+  ConfigFormat format = ConfigFormat::toml;
+  /// Checks that are violated, but silent because a key they read is not readable as it stands.
+  std::set<std::string> silent;
+  bool whole = false;  ///< the file could be read through to the rules
+};
+
+Reading judge(Workspace& workspace, const std::string& path, const std::string& text,
+              const EditedFiles& files, bool explain, const FixFileOptions& options) {
+  Reading reading;
+  Sink sink;
+  const SourceId source = workspace.sources().add(path, text, SourceKind::file);
+  if (const auto prepared = workspace.prepare(source, files, sink)) {
+    CheckOptions check_options;
+    check_options.solver_timeout_ms = options.timeout_ms;
+    check_options.explain = explain;
+    check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
+                       workspace.sources(), &workspace.book_for(prepared->stack.stack)},
+                      check_options, sink);
+    reading.diagnostics = sink.take();
+    suppress_findings(reading.diagnostics, source, *prepared, workspace.sources(), options.known,
+                      options.date);
+    if (!prepared->config.broken.empty()) {
+      const RuleSet& rules = *prepared->rules->set;
+      const Facts facts = derive_facts(prepared->config, *prepared->schema, rules.names);
+      for (const Violation& violation : evaluate(*prepared->rules, facts).violations) {
+        const RuleItem& item = rules.items[violation.item];
+        if (!violation.undecided && item.kind == RuleItem::Kind::check)
+          reading.silent.insert(item.code + " " + item.name);
+      }
+    }
+    reading.files = prepared->config.files;
+    reading.stack = prepared->stack.stack.name;
+    reading.whole = true;
+    reading.format = prepared->format;
+  }
+  if (!reading.whole) reading.diagnostics = sink.take();
+  apply_selection(reading.diagnostics, options.selection, options.known);
+  return reading;
+}
+
+/// Findings by what they are about, places left out: an edit moves lines.
+std::multiset<std::string> names_of(const std::vector<Diagnostic>& diagnostics) {
+  std::multiset<std::string> names;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.severity == Severity::hint) continue;
+    names.insert(diagnostic.code + " " + diagnostic.name);
+  }
+  return names;
+}
+
+bool allowed(const Fix& fix, const FixFileOptions& options, bool chosen) {
+  if (fix.edits.empty()) return false;
+  if (chosen) return true;
+  if (fix.applicability == Applicability::display_only) return options.model;
+  return fix.applicability == Applicability::safe || options.unsafe;
+}
+
+/// Applies one fix; false when it does not clear the finding, adds another, or its edits do not fit.
+bool try_fix(const Fix& fix, const Diagnostic& finding, Workspace& workspace, const std::string& path,
+             const FixFileOptions& options, std::string& text, EditedFiles& files, Reading& reading) {
+  std::map<SourceId, std::vector<Edit>> by_source;
+  for (const Edit& edit : fix.edits) by_source[edit.span.source].push_back(edit);
+  EditedFiles edited = files;
+  std::string main_text = text;
+  for (const auto& [source, edits] : by_source) {
+    const SourceFile& file = workspace.sources()[source];
+    if (file.kind() != SourceKind::file && file.kind() != SourceKind::standard_input) return false;
+    std::optional<std::string> after = apply_edits(file.bytes(), edits);
+    if (!after) return false;
+    if (file.name() == path)
+      main_text = std::move(*after);
+    else
+      edited.texts[file.name()] = std::move(*after);
+  }
+  Reading after = judge(workspace, path, main_text, edited, false, options);
+  if (!after.whole) return false;
+  const std::multiset<std::string> had = names_of(reading.diagnostics);
+  const std::multiset<std::string> has = names_of(after.diagnostics);
+  const std::string name = finding.code + " " + finding.name;
+  if (has.count(name) >= had.count(name)) return false;
+  std::multiset<std::string> expected = had;
+  for (const std::string& silent : reading.silent) {
+    if (!had.contains(silent)) expected.insert(silent);
+  }
+  if (!std::includes(expected.begin(), expected.end(), has.begin(), has.end())) return false;
+  text = std::move(main_text);
+  files = std::move(edited);
+  reading = std::move(after);
+  return true;
+}
+
+}  // namespace
+
+FixedFile fix_file(Workspace& workspace, const std::string& path, const FixFileOptions& options) {
+  Sink sink;
+  if (const auto source = workspace.read_source(path, "<stdin>", sink))
+    return fix_text(workspace, path, std::string(workspace.sources()[*source].bytes()), options);
+  FixedFile result;
+  result.left = sink.take();
+  result.readable = false;
+  return result;
+}
+
+FixedFile fix_text(Workspace& workspace, const std::string& path, const std::string& original,
+                   const FixFileOptions& options) {
+  FixedFile result;
+  std::string text = original;
+  EditedFiles files;
+  Reading reading = judge(workspace, path, text, files, false, options);
+  bool choice_used = options.choose == 0;
+  std::set<std::string> given_up;
+  for (int round = 0; round < kMostFixes; ++round) {
+    bool changed = false;
+    for (std::size_t index = 0; index < reading.diagnostics.size() && !changed; ++index) {
+      const Diagnostic finding = reading.diagnostics[index];
+      if (finding.fixes.empty() || given_up.contains(finding.fingerprint)) continue;
+      std::vector<const Fix*> candidates;
+      if (!choice_used) {
+        if (options.choose > finding.fixes.size()) {
+          throw UsageError(fmt::format("{} has {} ways out, there is no number {}", finding.code,
+                                       finding.fixes.size(), options.choose));
+        }
+        const Fix& chosen = finding.fixes[options.choose - 1];
+        if (!allowed(chosen, options, true))
+          throw UsageError(fmt::format("way {} of {} cannot be applied to a file: {}", options.choose,
+                                       finding.code, chosen.title));
+        candidates.push_back(&chosen);
+        choice_used = true;
+      } else {
+        for (const Fix& fix : finding.fixes) {
+          if (allowed(fix, options, false)) candidates.push_back(&fix);
+        }
+      }
+      for (const Fix* fix : candidates) {
+        if (!try_fix(*fix, finding, workspace, path, options, text, files, reading)) continue;
+        result.steps.push_back(
+            {finding.code, finding.name, finding.message, fix->title, fix->applicability, fix->cost});
+        changed = true;
+        break;
+      }
+      if (!changed) given_up.insert(finding.fingerprint);
+    }
+    if (!changed) break;
+  }
+  // Steps need no explanations; what is left is shown with them.
+  if (!reading.diagnostics.empty()) reading = judge(workspace, path, text, files, true, options);
+  if (text != original) result.texts[path] = {original, text};
+  for (const auto& [name, after] : files.texts) {
+    ReadFailure failure;
+    result.texts[name] = {disk_reader().read(name, failure).value_or(""), after};
+  }
+  result.text = text;
+  result.left = reading.diagnostics;
+  result.stack = reading.stack;
+  result.format = reading.format;
+  result.readable = reading.whole;
+  return result;
+}
+
+}  // namespace capstan

@@ -1,0 +1,80 @@
+// Fixing whole files, on random configs of real stacks written as text.
+#include "compiler/driver/fix_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "compiler/driver/selection_options.h"
+#include "tests/support/random_config.h"
+
+namespace capstan {
+namespace {
+
+std::string text_of(const Config& config, const std::string& stack) {
+  std::map<std::string, std::string> sections;
+  for (const auto& [path, setting] : config.settings) {
+    const std::size_t dot = path.find('.');
+    if (setting.value.is_none()) continue;
+    sections[path.substr(0, dot)] +=
+        fmt::format("{} = {}  # {}\n", path.substr(dot + 1), to_text(setting.value), path);
+  }
+  sections["target"] += fmt::format("stack = \"{}\"\n", stack);
+  std::string text = "# kept\n";
+  for (const auto& [section, keys] : sections) text += fmt::format("[{}]\n{}\n", section, keys);
+  return text;
+}
+
+std::multiset<std::string> names_of(const std::vector<Diagnostic>& diagnostics) {
+  std::multiset<std::string> names;
+  for (const Diagnostic& one : diagnostics) {
+    if (one.severity != Severity::hint) names.insert(one.code);
+  }
+  return names;
+}
+
+class FixFile : public testing::TestWithParam<const char*> {};
+
+// A second time changes nothing; what is left was there before; comments of lines that stay, stay.
+TEST_P(FixFile, TwiceIsOnce) {
+  const Stack& stack = *builtin_schema().find_stack(GetParam());
+  const SchemaView schema(builtin_schema(), stack);
+  const RuleBook book(schema, select(builtin_rules(), stack));
+  RandomConfigs random(book, 21);
+  Sink sink;
+  Workspace workspace({}, sink);
+  FixFileOptions options;
+  options.known = known_codes(workspace.rules());
+  options.selection = make_selection({}, options.known);
+  std::size_t changed = 0;
+  for (int round = 0; round < 12; ++round) {
+    const std::string text = text_of(random.next(), stack.name);
+    for (const bool unsafe : {false, true}) {
+      options.unsafe = unsafe;
+      const FixedFile once = fix_text(workspace, "a.toml", text, options);
+      ASSERT_TRUE(once.readable) << text;
+      EXPECT_TRUE(once.text.starts_with("# kept\n"));
+      const FixedFile twice = fix_text(workspace, "a.toml", once.text, options);
+      EXPECT_EQ(twice.text, once.text) << text;
+      EXPECT_TRUE(twice.steps.empty());
+      EXPECT_EQ(names_of(twice.left), names_of(once.left));
+      changed += once.text != text;
+    }
+  }
+  EXPECT_GT(changed, 5u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, FixFile, testing::Values("bridge-0.4", "bridge-0.6", "core-0.17"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           for (char& c : name) {
+                             if (c == '-' || c == '.') c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace capstan
