@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -194,6 +195,26 @@ TEST(Architecture, EveryCodeIsTested) {
       untested += std::string(info.code) + " " + std::string(info.name) + "\n";
   }
   EXPECT_TRUE(untested.empty()) << "no test names these codes:\n" << untested;
+}
+
+/// A reader who copies an example must not get "no such code".
+TEST(Architecture, DocumentsNameCodesThatExist) {
+  std::set<std::string> known = {"XA001"};  // the rule that docs/adding-a-rule.md writes
+  for (const CodeInfo& info : builtin_codes()) known.insert(std::string(info.code));
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kRoot / "rules")) {
+    if (entry.path().extension() == ".rule") known.insert(entry.path().filename().string().substr(0, 5));
+  }
+  std::vector<fs::path> documents = {"README.md", "compiler/driver/selection_options.cpp",
+                                     "compiler/driver/project_file.cpp"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(kRoot / "docs")) {
+    if (entry.path().extension() == ".md") documents.push_back(entry.path().lexically_relative(kRoot));
+  }
+  const std::regex code("\\b[A-Z]{2}[0-9]{3}\\b");
+  for (const fs::path& document : documents) {
+    const std::string text = read_file(kRoot / document);
+    for (std::sregex_iterator word(text.begin(), text.end(), code), end; word != end; ++word)
+      EXPECT_TRUE(known.contains(word->str())) << document << " names " << word->str();
+  }
 }
 
 TEST(Architecture, CodesAreUniqueAndNamesToo) {

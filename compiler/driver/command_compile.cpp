@@ -10,11 +10,11 @@
 
 #include "compiler/driver/compile_config.h"
 #include "compiler/driver/usage_error.h"
+#include "compiler/driver/write_output.h"
 #include "compiler/plan/dot.h"
 #include "compiler/plan/json.h"
 #include "compiler/plan/passes.h"
 #include "compiler/plan/print.h"
-#include "grammar/source/replace_file.h"
 
 namespace capstan {
 namespace {
@@ -43,11 +43,7 @@ int compile(const CompileOptions& options) {
   if (!compiled.plan) return exit_code;
   const std::string text = render(*compiled.plan, options.format);
   const bool to_standard_output = options.output.empty() || options.output == "-";
-  if (to_standard_output) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else if (const auto failure = replace_file(options.output, text)) {
-    throw UsageError(fmt::format("cannot write `{}`: {}", options.output, *failure));
-  }
+  write_output(options.output, text, compiled.workspace->sources());
   if (!options.after.empty()) return exit_code;
   // Whoever reads the plan from standard output reads nothing else there.
   std::fputs(summarize_plan(*compiled.plan, options.file, compiled.stack).c_str(),

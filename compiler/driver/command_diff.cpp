@@ -11,6 +11,7 @@
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/driver/resolved_file.h"
+#include "compiler/driver/write_output.h"
 
 namespace capstan {
 namespace {
@@ -61,7 +62,7 @@ int diff(const DiffOptions& options) {
                                         {"before", {{"stack", stack_a}, {"digest", effective_digest(a)}}},
                                         {"after", {{"stack", stack_b}, {"digest", effective_digest(b)}}},
                                         {"differences", list}};
-    write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", {});
   } else {
     std::string text;
     for (const EffectiveDifference& difference : differences) {
@@ -76,7 +77,7 @@ int diff(const DiffOptions& options) {
                 ? fmt::format("no difference; stacks {} and {}\n", stack_a, stack_b)
                 : fmt::format("{} key{}; stacks {} and {}\n", differences.size(),
                               differences.size() == 1 ? " differs" : "s differ", stack_a, stack_b);
-    write_output("", text);
+    write_output("", text, {});
   }
   return differences.empty() ? kExitClean : kExitFindings;
 }

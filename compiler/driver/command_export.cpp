@@ -10,6 +10,7 @@
 #include "compiler/config/exchange/write_config.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/resolved_file.h"
+#include "compiler/driver/write_output.h"
 
 namespace capstan {
 namespace {
@@ -26,7 +27,7 @@ int export_config(const ExportOptions& options) {
   if (!file.prepared) return kExitFindings;
   const WrittenConfig written =
       write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
-  write_output(options.output, written.text);
+  write_output(options.output, written.text, file.workspace->sources());
   if (!written.left_out.empty() && options.to != "env") {
     std::string text =
         fmt::format("capstan: {} of the config cannot be said in {}:\n", written.left_out.size(), options.to);

@@ -10,6 +10,7 @@
 #include "compiler/config/exchange/write_config.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/resolved_file.h"
+#include "compiler/driver/write_output.h"
 
 namespace capstan {
 namespace {
@@ -65,7 +66,7 @@ int import_config(const ImportOptions& options) {
     for (const WrittenConfig::LeftOut& left : written.left_out)
       header += comment(fmt::format("  {}: {}", left.path, left.why));
   }
-  write_output(options.output, header + "\n" + written.text);
+  write_output(options.output, header + "\n" + written.text, sources);
   return file.has_errors ? kExitFindings : kExitClean;
 }
 

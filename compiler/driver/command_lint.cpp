@@ -19,8 +19,8 @@
 #include "compiler/driver/suppressed_findings.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
+#include "compiler/driver/write_output.h"
 #include "compiler/fixes/suggest.h"
-#include "grammar/source/replace_file.h"
 
 namespace capstan {
 namespace {
@@ -213,9 +213,7 @@ int lint(LintOptions options) {
   linter.finish();
   if (!options.write_baseline.empty()) {
     const std::string text = print_baseline(make_baseline(linter.findings, workspace.sources()));
-    if (const auto failure = replace_file(options.write_baseline, text)) {
-      throw UsageError(fmt::format("cannot write `{}`: {}", options.write_baseline, *failure));
-    }
+    write_output(options.write_baseline, text, workspace.sources());
     const std::size_t count = linter.findings.size();
     fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", options.write_baseline);
     return kExitClean;

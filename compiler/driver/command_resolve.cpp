@@ -11,6 +11,7 @@
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/driver/resolved_file.h"
+#include "compiler/driver/write_output.h"
 
 namespace capstan {
 namespace {
@@ -56,7 +57,7 @@ int resolve(const ResolveOptions& options) {
                                         {"assumed", stack.assumed},
                                         {"digest", digest},
                                         {"values", list}};
-    write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", {});
   } else {
     std::string text;
     for (const EffectiveValue& value : values) {
@@ -68,7 +69,7 @@ int resolve(const ResolveOptions& options) {
     text = safe_text(text, true);
     text += fmt::format("stack {}{}\ndigest {}\n", stack.stack.name,
                         stack.assumed ? fmt::format(" (assumed: {})", stack.reason) : "", digest);
-    write_output("", text);
+    write_output("", text, {});
   }
   return file.has_errors ? kExitFindings : kExitClean;
 }

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -31,6 +32,22 @@ int run(int argc, const char* const* argv, const std::vector<AddCommand>& comman
   for (const AddCommand add : commands) add(program, exit_code);
   try {
     program.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // What is not known is more worth saying than what is missing because of it.
+    for (const std::string& word : program.remaining(true)) {
+      const bool option = word.size() > 1 && word.front() == '-';
+      if (!option && !program.get_subcommands().empty()) continue;
+      std::string name = "capstan";
+      for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
+        command = command->get_subcommands().front();
+        name += " " + command->get_name();
+      }
+      std::fprintf(stderr, "capstan: `%s` is no %s of `%s`; see `%s --help`\n", word.c_str(),
+                   option ? "option" : "command", name.c_str(), name.c_str());
+      return kExitUsage;
+    }
+    program.exit(error);
+    return kExitUsage;
   } catch (const CLI::ParseError& error) {
     const int code = program.exit(error);
     return code == 0 ? kExitClean : kExitUsage;
@@ -55,6 +72,7 @@ void keep_freed_memory() {
 
 int run_program(int argc, const char* const* argv, const std::vector<AddCommand>& commands) {
   keep_freed_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is then an error of write(), and told
   int exit_code = kExitUsage;
   try {
     exit_code = run(argc, argv, commands);

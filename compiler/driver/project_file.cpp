@@ -41,7 +41,7 @@ class ProjectReader {
   }
   void severities(const SyntaxEntry& entry, std::vector<std::string>& into) {
     if (entry.value.kind != SyntaxNode::Kind::table)
-      return wrong(entry, "a table such as { CG004 = \"warning\" }");
+      return wrong(entry, "a table such as { CG027 = \"warning\" }");
     for (const SyntaxEntry& rule : entry.value.entries) {
       Severity severity;
       if (!is_text(rule.value) || !parse_severity(rule.value.scalar.string(), severity)) {

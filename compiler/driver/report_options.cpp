@@ -11,7 +11,7 @@
 
 #include "compiler/diagnostics/selection.h"
 #include "compiler/driver/usage_error.h"
-#include "grammar/source/replace_file.h"
+#include "compiler/driver/write_output.h"
 
 namespace capstan {
 namespace {
@@ -65,11 +65,7 @@ int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap&
                                    [&](const Format& candidate) { return options.format == candidate.name; });
   if (format == std::end(kFormats)) throw UsageError(fmt::format("no format is named `{}`", options.format));
   const std::string text = format->render(diagnostics, sources, summary, render_options);
-  if (options.output.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else if (const auto failure = replace_file(options.output, text)) {
-    throw UsageError(fmt::format("cannot write `{}`: {}", options.output, *failure));
-  }
+  write_output(options.output, text, sources);
   if (options.exit_zero) return kExitClean;
   if (fails(diagnostics, render_options.fail_level)) return kExitFindings;
   return summary.undecided > 0 ? kExitUndecided : kExitClean;

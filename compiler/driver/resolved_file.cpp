@@ -1,13 +1,9 @@
 #include "compiler/driver/resolved_file.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <utility>
 
 #include "compiler/diagnostics/render/render.h"
-#include "compiler/driver/usage_error.h"
-#include "grammar/source/replace_file.h"
 
 namespace capstan {
 
@@ -32,15 +28,6 @@ ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options,
     std::fputs(render_text(shown, file.workspace->sources(), summary, {}).c_str(), stderr);
   }
   return file;
-}
-
-void write_output(const std::string& path, const std::string& text) {
-  if (path.empty() || path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
-  }
-  if (const auto failure = replace_file(path, text))
-    throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
 }
 
 }  // namespace capstan

@@ -19,7 +19,4 @@ struct ResolvedFile {
 /// Prints the problems of reading; hints and warnings only when `verbose`.
 ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options, bool verbose);
 
-/// Writes to the file (as a whole or not at all), or to standard output for "" and "-". Throws UsageError.
-void write_output(const std::string& path, const std::string& text);
-
 }  // namespace capstan

@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-/// "graphs" of "rules/graphs/CG004-x.rule".
+/// "graphs" of "rules/graphs/CG027-x.rule".
 std::string family_of(const std::string& file) {
   const auto last = file.rfind('/');
   if (last == std::string::npos || last == 0) return {};
@@ -55,7 +55,7 @@ Selection make_selection(const SelectionOptions& options, const std::vector<Know
   for (const std::string& text : options.severity) {
     std::pair<std::string, Severity> change;
     if (!parse_severity_override(text, change)) {
-      throw UsageError(fmt::format("`{}` must be RULES=LEVEL, such as CG004=warning", text));
+      throw UsageError(fmt::format("`{}` must be RULES=LEVEL, such as CG027=warning", text));
     }
     selection.severities.push_back(std::move(change));
   }
