@@ -295,6 +295,15 @@ std::optional<SyntaxNode> parse_toml(SourceId source, const SourceMap& sources, 
     return std::nullopt;
   }
   Places places(source, file);
+  // Where a string does not end, the real parser says so and reads no further.
+  if (scan.beyond_ascii && (!scan.unclosed || *scan.beyond_ascii < *scan.unclosed)) {
+    const Span where = places.character(*scan.beyond_ascii);
+    problem = {"`" + std::string(places.text().substr(where.begin, where.end - where.begin)) +
+                   "` can stand only in a string or a comment; quote it",
+               where,
+               {}};
+    return std::nullopt;
+  }
   try {
     const toml::table root = toml::parse(file.bytes(), std::string_view{});
     SyntaxNode tree = convert_table(root, nullptr, places);

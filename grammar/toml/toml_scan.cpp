@@ -7,6 +7,10 @@
 namespace capstan {
 namespace {
 
+bool is_blank_or_line_end(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -63,6 +67,7 @@ class Scanner {
           ++at_;
           break;
         default:
+          check_ascii();
           ++at_;
       }
       line_start = false;
@@ -80,6 +85,10 @@ class Scanner {
 
   Frame& top() { return frames_.back(); }
 
+  void check_ascii() {
+    if (static_cast<unsigned char>(text_[at_]) >= 0x80 && !scan_.beyond_ascii)
+      scan_.beyond_ascii = static_cast<std::uint32_t>(at_);
+  }
   void check_depth(std::uint32_t depth) {
     if (depth > kMaxTomlDepth && !scan_.too_deep) scan_.too_deep = static_cast<std::uint32_t>(at_);
   }
@@ -114,6 +123,7 @@ class Scanner {
         take_string(c);
         continue;
       }
+      check_ascii();
       if (c == '.') {
         ++parts;
         count_table();
@@ -133,7 +143,12 @@ class Scanner {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '\\' && quote == '"') {
-        at_ = std::min(at_ + 2, text_.size());
+        at_ = std::min(at_ + 1, text_.size());
+        // A continued line: the blanks up to its first character belong to the backslash.
+        while (multiline && at_ < text_.size() && is_blank_or_line_end(text_[at_])) ++at_;
+        if (at_ == text_.size()) break;
+        check_ascii();
+        if (!multiline || text_[at_ - 1] == '\\') ++at_;
         continue;
       }
       if (c == '\n' && !multiline) break;
