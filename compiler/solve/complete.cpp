@@ -13,9 +13,15 @@ constexpr int kMostRounds = 200;
 constexpr std::uint32_t kPreferWeight = 100'000;
 constexpr std::uint32_t kAdviceWeight = 400;
 constexpr std::uint32_t kOtherThanDefault = 100;
+constexpr std::uint32_t kPerToken = 3;
 
 bool is_scope(const std::string& name) {
   return name == "model.cuda_graph_scope" || name == "model.cuda_graph_modules";
+}
+
+/// Not the words for the whole layer, the whole iteration or inference.
+bool is_layer_part(const std::string& token) {
+  return !token.starts_with("full");
 }
 
 }  // namespace
@@ -44,6 +50,14 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
         const auto rank = static_cast<std::uint32_t>(std::min<std::size_t>(i, 60));
         std::uint32_t weight = is_default ? 0 : kOtherThanDefault + rank;
         if (scope && request.widest_scope && !choice.set) weight += 2 * kOtherThanDefault;
+        // A list that stands among the choices costs what it costs as a set of tokens.
+        if (domain->any_subset && choice.set && choice.value.kind() == Value::Kind::list) {
+          weight = kOtherThanDefault;
+          for (const std::string& token : domain->tokens) {
+            if (has_element(choice.value.list(), Value(token)) != (scope && is_layer_part(token)))
+              weight += kPerToken;
+          }
+        }
         if (weight > 0) soft.push_back({smt.negate(encoding.chosen(fact, i)), weight});
       }
       if (domain->any_subset) {
@@ -51,7 +65,9 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
         for (std::size_t token = 0; token < domain->tokens.size(); ++token) {
           // Scopes as wide as the rules let them be, other lists as short.
           const Term member = encoding.member(fact, token);
-          soft.push_back({smt.implies(encoding.is_subset(fact), scope ? member : smt.negate(member)), 3});
+          const bool wanted = scope && is_layer_part(domain->tokens[token]);
+          soft.push_back(
+              {smt.implies(encoding.is_subset(fact), wanted ? member : smt.negate(member)), kPerToken});
         }
       }
     }
