@@ -41,7 +41,8 @@ class ShellVariables {
   void take_defaults(const ShellWord& word);
   /// Appends the words that the word stands for, blanks of unquoted expansions split.
   void expand(const ShellWord& word, std::vector<ExpandedWord>& out);
-  /// Keeps what is known of a piece, for the text of a script made of it; gives its mark (-1: nothing special).
+  /// Keeps what is known of a piece, for the text of a script made of it; gives its mark (-1: nothing
+  /// special).
   int mark(const ExpandedPiece& piece);
   /// The word's text, not split.
   std::vector<ExpandedPiece> pieces(const ShellWord& word);

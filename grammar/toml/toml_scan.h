@@ -23,8 +23,8 @@ struct TomlScan {
   std::vector<Range> comments;            ///< from `#` to the end of the line, line ending excluded
   std::optional<std::uint32_t> too_deep;  ///< offset of the bracket or dot that goes beyond kMaxTomlDepth
   std::optional<std::uint32_t> too_many;  ///< offset of the header or dot that goes beyond kMaxTomlTables
-  /// Offset of the first character beyond ASCII where TOML 1.0 has none: outside strings and comments, or behind
-  /// a backslash. (toml++ 3 runs into undefined behaviour on some of them, so it must not see them.)
+  /// Offset of the first character beyond ASCII where TOML 1.0 has none: outside strings and comments, or
+  /// behind a backslash. (toml++ 3 runs into undefined behaviour on some of them, so it must not see them.)
   std::optional<std::uint32_t> beyond_ascii;
   std::optional<std::uint32_t> unclosed;  ///< offset of the first quote of the first string that does not end
 };

@@ -84,7 +84,10 @@ TEST(YamlDocument, KeepsTheLastOfDuplicatesWhenAsked) {
 }
 
 TEST(YamlDocument, PlacesHoldBehindCarriageReturnsAndMarks) {
-  const Parsed parsed("\xEF\xBB\xBF" "a:\r\n  b: \xE2\x82\xAC" " \r\n  c: 7\r\n");
+  const Parsed parsed(
+      "\xEF\xBB\xBF"
+      "a:\r\n  b: \xE2\x82\xAC"
+      " \r\n  c: 7\r\n");
   ASSERT_TRUE(parsed.tree) << parsed.shown();
   const SyntaxNode& a = parsed.tree->entries[0].value;
   EXPECT_EQ(parsed.text(parsed.tree->entries[0].key_span), "a");
