@@ -96,7 +96,7 @@ class Checker {
     require(buffer.role == Role::workspace, "`" + buffer.name + "` is no workspace");
   }
   /// Output `output`, where there is one more than the op itself needs: bytes for a library of the device.
-  void library_workspace(std::size_t output) {
+  void takes_library_workspace(std::size_t output) {
     if (output >= outputs()) return;
     workspace(out(output));
     dtype(out(output), DType::u8);

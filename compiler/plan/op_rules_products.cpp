@@ -18,7 +18,7 @@ void check_gemm(Checker& c) {
   c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
   const std::size_t operands = 2u + (bias ? 1 : 0) + (accumulate ? 1 : 0);
   if (!c.counts(operands, operands, 1, 2)) return;
-  c.library_workspace(1);
+  c.takes_library_workspace(1);
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
   c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
   c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
@@ -49,7 +49,7 @@ void check_fused_gemm(Checker& c) {
   if (adds) c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
   const std::size_t operands = 2u + (bias ? 1 : 0) + (forward ? 0 : 1), results = forward ? 2 : 1;
   if (!c.counts(operands, operands, results, results + 1)) return;
-  c.library_workspace(results);
+  c.takes_library_workspace(results);
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
   c.shape(c.in(0), op.boolean("transpose_a") ? Shape{k, m} : Shape{m, k});
   c.shape(c.in(1), op.boolean("transpose_b") ? Shape{n, k} : Shape{k, n});
@@ -116,7 +116,7 @@ void check_attention(Checker& c, bool backward) {
       c.workspace(c.out(2));
       c.wide(c.out(2), qkv);
     }
-    c.library_workspace(3);
+    c.takes_library_workspace(3);
   } else {
     c.shape(c.in(0), qkv);
     c.scalar(c.in(1), DType::u64);
@@ -155,7 +155,7 @@ void check_gemm_fp8(Checker& c) {
   c.require(bias || op.text("epilogue") == "none", "has an unknown epilogue");
   const std::size_t operands = 4u + (bias ? 1 : 0) + (accumulate ? 1 : 0);
   if (!c.counts(operands, operands, 1, 2)) return;
-  c.library_workspace(1);
+  c.takes_library_workspace(1);
   const std::int64_t m = op.integer("m"), n = op.integer("n"), k = op.integer("k");
   c.quantized(c.in(0));
   c.quantized(c.in(1));
@@ -173,7 +173,7 @@ void check_gemm_fp8(Checker& c) {
 void check_linear_cross_entropy(Checker& c) {
   if (!c.attributes({{"vocab", kInt}, {"scale", kFloat}, {"chunk_rows", kInt}})) return;
   if (!c.counts(4, 4, 4, 5)) return;
-  c.library_workspace(4);
+  c.takes_library_workspace(4);
   c.rank(c.in(0), 2);
   c.rank(c.in(1), 2);
   if (!c.ok()) return;

@@ -8,6 +8,7 @@
 
 #include "grammar/arguments/shell_expansion.h"
 #include "grammar/environment/shell_script.h"
+#include "grammar/environment/shell_text.h"
 
 namespace capstan {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/source/comment.h"
@@ -73,19 +74,7 @@ struct ShellScript {
 /// opening place.
 ShellScript parse_shell(SourceId source, const SourceMap& sources, std::vector<SyntaxProblem>& problems);
 
-/// A text put together from pieces of a source, as `sh -c "..."` gets it. Places in the result are those of
-/// the pieces.
-struct ShellText {
-  struct Piece {
-    std::size_t begin = 0;  ///< in `text`
-    Span span;              ///< of the same length as the piece when the text stands there as it is
-    int mark = -1;          ///< what the caller knows of the piece; parts made of it carry it
-  };
-  std::string text;
-  std::vector<Piece> pieces;  ///< in order
-  void add(const std::string& part, Span span, int mark = -1);
-};
-/// Comments are not collected.
-ShellScript parse_shell(const ShellText& text, std::vector<SyntaxProblem>& problems);
+/// The same of a text that stands in no map of sources: places are offsets in `text`.
+ShellScript parse_shell(SourceId source, std::string_view text, std::vector<SyntaxProblem>& problems);
 
 }  // namespace capstan

@@ -12,7 +12,7 @@ void check_gemm(Checker& c) {
   const std::size_t wanted = 2u + bias + accumulate;
   c.counts(wanted, wanted, 1, 2);
   if (!c.ok()) return;
-  c.library_workspace(1);
+  c.takes_library_workspace(1);
   c.float_in(0, product({m, k}));
   c.float_in(1, product({k, n}));
   if (bias) c.float_in(2, n);
@@ -29,7 +29,7 @@ void check_fused_gemm(Checker& c, OpKind kind) {
   const std::size_t inputs = 2u + bias + !forward, outputs = forward ? 2 : 1;
   c.counts(inputs, inputs, outputs, outputs + 1);
   if (!c.ok()) return;
-  c.library_workspace(outputs);
+  c.takes_library_workspace(outputs);
   c.float_in(0, product({m, k}));
   c.float_in(1, product({k, n}));
   if (bias) c.float_in(2, n);
@@ -77,7 +77,7 @@ void check_attention(Checker& c, bool backward) {
     c.float_out(0, qkv);
     c.float_out(1, per_row);
     if (c.outputs() >= 3) c.scratch_out(2, qkv);
-    c.library_workspace(3);
+    c.takes_library_workspace(3);
   } else {
     c.float_in(0, qkv);
     c.counter_in(1);
@@ -108,7 +108,7 @@ void check_gemm_fp8(Checker& c) {
   const std::size_t wanted = 4u + bias + accumulate;
   c.counts(wanted, wanted, 1, 2);
   if (!c.ok()) return;
-  c.library_workspace(1);
+  c.takes_library_workspace(1);
   c.quantized(c.input(0), "input 0", product({m, k}));
   c.quantized(c.input(1), "input 1", product({n, k}));
   if (c.input(0).dtype == DType::f8e5m2 && c.input(1).dtype == DType::f8e5m2)
@@ -123,7 +123,7 @@ void check_gemm_fp8(Checker& c) {
 void check_linear_cross_entropy(Checker& c) {
   c.counts(4, 4, 4, 5);
   if (!c.ok()) return;
-  c.library_workspace(4);
+  c.takes_library_workspace(4);
   const std::int64_t hidden = last_extent(c.input(0)), tokens = rows(c.input(0)), columns = rows(c.input(1));
   if (last_extent(c.input(1)) != hidden) return c.fail("input 1 has another width than input 0");
   if (c.input(0).dtype != c.input(1).dtype) return c.fail("inputs 0 and 1 have different dtypes");

@@ -156,7 +156,7 @@ class Checker {
     has_at_least(output(i), fmt::format("output {}", i), elements);
   }
   /// Output i, where there is one more than the op itself needs: bytes for a library of the device.
-  void library_workspace(std::size_t i) {
+  void takes_library_workspace(std::size_t i) {
     if (i < outputs()) is_type(output(i), fmt::format("output {}", i), DType::u8);
   }
   void has_at_least(const Buffer& buffer, const std::string& where, std::int64_t elements) {
