@@ -31,7 +31,7 @@ struct ArgumentList {
   std::vector<Argument> launcher;                   ///< arguments of torchrun and the like, before the script
   std::vector<ArgumentValue> loose;                 ///< words behind the script and before the first argument
   std::vector<EnvironmentVariable> variables;       ///< exports with known values, and `X=1 command`
-  std::vector<EnvironmentVariable> open_variables;  ///< exports whose value only a shell can know
+  std::vector<EnvironmentVariable> open_variables;  ///< those whose value only a shell can know
   std::vector<Comment> comments;
 };
 

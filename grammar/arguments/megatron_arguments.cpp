@@ -119,14 +119,23 @@ class CommandFinder {
     list.variables = std::move(variables_known_);
     list.open_variables = std::move(variables_open_);
     if (plain_list_) return;
-    for (EnvironmentVariable& variable : best_variables_) list.variables.push_back(std::move(variable));
+    for (StatedVariable& stated : best_variables_)
+      state(std::move(stated), list.variables, list.open_variables);
   }
 
  private:
+  struct StatedVariable {
+    EnvironmentVariable variable;
+    bool known = false;  ///< false: only a shell can know the value
+  };
+
   void take(const ShellCommand& command, int depth, bool conditional) {
     if (command.words.empty()) {
       for (const ShellAssignment& assignment : command.assignments) {
-        if (command.exports) export_variable(assignment, conditional);
+        if (command.exports) {
+          if (auto stated = stated_by(assignment, conditional))
+            state(std::move(*stated), variables_known_, variables_open_);
+        }
         variables_.assign(assignment, conditional);
       }
       return;
@@ -152,21 +161,25 @@ class CommandFinder {
     best_ = std::move(words);
     best_variables_.clear();
     for (const ShellAssignment& assignment : command.assignments) {
-      if (assignment.is_array || assignment.append) continue;
-      const ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
-      if (value.literal)
-        best_variables_.push_back({assignment.name, assignment.name_span, value.text, value.span});
+      // Where the command runs, its variables are set: the command's own condition is none of theirs.
+      if (auto stated = stated_by(assignment, false)) best_variables_.push_back(std::move(*stated));
     }
   }
 
-  void export_variable(const ShellAssignment& assignment, bool conditional) {
-    if (assignment.is_array || assignment.append) return;
-    const ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
-    EnvironmentVariable variable{assignment.name, assignment.name_span, value.text, value.span};
+  /// What a process gets by an export, or by a variable in front of its command; nothing for arrays.
+  std::optional<StatedVariable> stated_by(const ShellAssignment& assignment, bool conditional) {
+    if (assignment.is_array || assignment.append) return std::nullopt;
+    ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
     const bool known = value.literal && !conditional && value.default_of.empty();
-    std::erase_if(known ? variables_open_ : variables_known_,
-                  [&](const EnvironmentVariable& earlier) { return earlier.name == variable.name; });
-    (known ? variables_known_ : variables_open_).push_back(std::move(variable));
+    return StatedVariable{{assignment.name, assignment.name_span, std::move(value.text), value.span}, known};
+  }
+
+  /// The later statement about a variable counts.
+  static void state(StatedVariable stated, std::vector<EnvironmentVariable>& known,
+                    std::vector<EnvironmentVariable>& open) {
+    std::erase_if(stated.known ? open : known,
+                  [&](const EnvironmentVariable& earlier) { return earlier.name == stated.variable.name; });
+    (stated.known ? known : open).push_back(std::move(stated.variable));
   }
 
   /// `sh -c "..."` and `eval ...` run a text that is read here.
@@ -219,7 +232,8 @@ class CommandFinder {
   std::size_t best_flags_ = 0;
   int best_rank_ = -1;
   bool any_command_ = false, plain_list_ = false;
-  std::vector<EnvironmentVariable> variables_known_, variables_open_, best_variables_;
+  std::vector<EnvironmentVariable> variables_known_, variables_open_;
+  std::vector<StatedVariable> best_variables_;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ constexpr int kMaxCalls = 16;  // constructors inside constructors
 struct LogicalLine {
   std::size_t begin = 0, end = 0;  ///< without indentation, trailing blanks and trailing comment
   std::size_t indent = 0;
+  bool goes_on = false;  ///< behind a `;`: belongs to what the statement before it belongs to
 };
 
 class LineSplitter {
@@ -32,7 +33,7 @@ class LineSplitter {
       while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
       const bool goes_on = start > 0 && text_[start - 1] == ';';
       if (!goes_on) indent = at_ - start;
-      LogicalLine line{at_, at_, indent};
+      LogicalLine line{at_, at_, indent, goes_on};
       if (!take_line(line, comments, problem)) return false;
       if (line.end > line.begin) lines.push_back(line);
     }
@@ -255,8 +256,10 @@ class RecipeReader {
   std::optional<Range> enter(const LogicalLine& line) {
     const Range whole{line.begin, line.end};
     const std::string_view statement = text(whole);
-    if (conditional_ && line.indent <= *conditional_) conditional_.reset();
-    while (!functions_.empty() && line.indent <= functions_.back().indent) functions_.pop_back();
+    if (!line.goes_on) {
+      if (conditional_ && line.indent <= *conditional_) conditional_.reset();
+      while (!functions_.empty() && line.indent <= functions_.back().indent) functions_.pop_back();
+    }
     const bool defines = starts_with_word(statement, {"def", "async", "class"});
     const bool branches = starts_with_word(
         statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "match", "case"});

@@ -4,7 +4,9 @@
 #include <boost/spirit/home/x3.hpp>
 #include <charconv>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace capstan {
 namespace {
@@ -208,6 +210,20 @@ const auto add_key = [](auto& context) {
 const auto add_value = [](auto& context) {
   x3::_val(context).entries.back().value = std::move(x3::_attr(context));
 };
+/// Keys are unique in a table: of equal ones Python keeps the place of the first and the value of the last.
+const auto close_dict = [](auto& context) {
+  close_container(context);
+  std::vector<SyntaxEntry> unique;
+  std::unordered_map<std::string, std::size_t> places;
+  for (SyntaxEntry& entry : x3::_val(context).entries) {
+    const auto [found, is_new] = places.emplace(entry.key, unique.size());
+    if (is_new)
+      unique.push_back(std::move(entry));
+    else
+      unique[found->second] = std::move(entry);
+  }
+  x3::_val(context).entries = std::move(unique);
+};
 
 const x3::rule<class LiteralRule, SyntaxNode> literal = "a literal";
 const x3::rule<class StringRule, SyntaxNode> string = "a string";
@@ -258,9 +274,8 @@ const auto list_def =
      -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
      x3::raw[x3::lit(')')][close_container]);
 const auto pair = string[add_key] >> gap >> ':' >> gap >> literal[add_value] >> gap;
-const auto dict_def =
-    x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
-    -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_container];
+const auto dict_def = x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
+                      -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_dict];
 const auto take_inner = [](auto& context) { x3::_val(context) = std::move(x3::_attr(context)); };
 const auto in_parentheses_def = x3::lit('(') >> gap >> literal[take_inner] >> gap >> ')';
 const auto literal_def = string | number | dict | list | in_parentheses | word;

@@ -59,6 +59,11 @@ TEST(MegatronArguments, SaysWhatIsNotLiteral) {
   EXPECT_EQ(arguments("python t.py ${ARGS[@]} --x 1\n"), "--x 1<1>;W${ARGS[@]}?;");
   EXPECT_EQ(arguments("export A=1\nexport B=$A$A C=$D\nif x; then export E=1; fi\npython t.py --x 1\n"),
             "--x 1<1>;$A=1;$B=11;$C?;$E?;");
+  // In front of the command as behind `export`; the statement at the command is the later one.
+  EXPECT_EQ(arguments("A=$X B=${Y:-3} C=1 python t.py --x 1\n"), "--x 1<1>;$C=1;$A?;$B?;");
+  EXPECT_EQ(arguments("export A=1\nA=$X python t.py --x 1\n"), "--x 1<1>;$A?;");
+  EXPECT_EQ(arguments("export A=$X\nA=1 python t.py --x 1\n"), "--x 1<1>;$A=1;");
+  EXPECT_EQ(arguments("if c; then A=1 python t.py --x 1; fi\n"), "--x 1<1>;$A=1;");
 }
 
 TEST(MegatronArguments, TakesStatedDefaults) {
@@ -161,6 +166,11 @@ TEST(PythonRecipe, ReadsLiterals) {
             "m.a=\"bf16\"<torch.bfloat16>;m.b=\"flash\"<AttnBackend.flash>;m.c=\"F.silu\"<F.silu>;");
 }
 
+TEST(PythonRecipe, TheLastOfEqualKeysOfADictHolds) {
+  EXPECT_EQ(python("cfg.m.a = {'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}\n"),
+            "m.a={ k = 4, l = { x = 3 } }<{'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}>;");
+}
+
 TEST(PythonRecipe, SaysWhatIsNoLiteral) {
   EXPECT_EQ(python("cfg = base_config()\ncfg.m.a = 2 * 4\ncfg.m.b = f(x)\ncfg.m.c += 1\ncfg.m.d['k'] = 1\nif "
                    "x:\n    cfg.m.e = 1\ncfg.m.f = 2\n"),
@@ -189,6 +199,16 @@ TEST(PythonRecipe, ReadsOtherWaysToAssign) {
   EXPECT_EQ(python("if x: cfg.m.a = 1\nelse: cfg.m.a = 2\ncfg.m.b = 3\n"),
             "m.a=?a value set under a condition or in a loop<1>;m.a=?a value set under a condition or in a "
             "loop<2>;m.b=3<3>;");
+  // What stands behind a `;` belongs to the same condition or function as what stands before it.
+  EXPECT_EQ(python("if x: cfg.m.a = 1; cfg.m.b = 2; cfg.m.c = 3\ncfg.m.d = 4; cfg.m.e = 5\n"),
+            "m.a=?a value set under a condition or in a loop<1>;m.b=?a value set under a condition or in a "
+            "loop<2>;m.c=?a value set under a condition or in a loop<3>;m.d=4<4>;m.e=5<5>;");
+  EXPECT_EQ(python("if x:\n    cfg.m.a = 1; cfg.m.b = 2\ncfg.m.c = 3\n"),
+            "m.a=?a value set under a condition or in a loop<1>;m.b=?a value set under a condition or in a "
+            "loop<2>;m.c=3<3>;");
+  EXPECT_EQ(python("def f(): cfg.m.a = 1; cfg.m.b = 2\ndef g(): cfg.m.a = 3; cfg.m.b = 4\n", "g"),
+            "m.a=3<3>;m.b=4<4>;further f@f;");
+  EXPECT_EQ(python("if x: N = 1; K = 2\ncfg.m.a = K\n"), "m.a=?an expression that is no literal<K>;");
   EXPECT_EQ(python("cfg.m.a = x == y\ncfg.m.b = lambda x=1: x\n"),
             "m.a=?an expression that is no literal<x == y>;m.b=?an expression that is no literal<1: x>;");
 }
