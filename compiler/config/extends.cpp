@@ -39,7 +39,7 @@ std::string normal_path(std::string_view path) {
     if (!normal.empty() && normal.back() != '/') normal += '/';
     normal += part;
   }
-  return normal;
+  return normal.empty() ? "." : normal;
 }
 
 std::string relative_to(const std::string& naming_file, const std::string& target) {
@@ -110,6 +110,10 @@ class LayerLoader {
   }
 
   bool load_target(SourceId file, const SyntaxNode& name) {
+    if (name.scalar.string().empty()) {
+      sink_.problem("SY004", "a name in `extends` is empty; needs the name of a file", name.span);
+      return false;
+    }
     const std::string path = relative_to(sources_[file].name(), name.scalar.string());
     const auto earlier =
         std::find_if(chain_.begin(), chain_.end(), [&](const Link& link) { return link.path == path; });

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/ruleset/pipeline_layout.h"
+#include "compiler/config/pipeline_layout.h"
 #include "compiler/ruleset/rule_values.h"
+#include "grammar/source/ascii_case.h"
 
 namespace capstan {
 namespace {

@@ -10,6 +10,7 @@
 #include "compiler/diagnostics/codes.h"
 #include "compiler/driver/command_rules_parts.h"
 #include "compiler/driver/rule_description.h"
+#include "compiler/driver/solve_json.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/ruleset/load_folder.h"
 #include "compiler/ruleset/message.h"
@@ -77,10 +78,10 @@ std::string explain_builtin(const CodeInfo& info, const std::string& format) {
     return fmt::format("{} {}\n  {}, a problem that Capstan itself reports\n  says: {}\n", info.code,
                        info.name, severity_name(info.severity), info.title);
   }
-  return fmt::format(
-      "{{\n  \"version\": 1,\n  \"rules\": [],\n  \"problem\": {{\"code\": \"{}\", \"name\": \"{}\", "
-      "\"severity\": \"{}\", \"title\": {}}}\n}}\n",
-      info.code, info.name, severity_name(info.severity), to_text(Value(std::string(info.title))));
+  return json_document(fmt::format(
+      R"({{"version":1,"rules":[],"problem":{{"code":{},"name":{},"severity":"{}","title":{}}}}})",
+      json_of_text(std::string(info.code)), json_of_text(std::string(info.name)),
+      severity_name(info.severity), json_of_text(std::string(info.title))));
 }
 
 std::string explain(const ExplainOptions& options) {

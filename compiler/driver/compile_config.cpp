@@ -13,7 +13,6 @@
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/suppressed_findings.h"
-#include "compiler/driver/usage_error.h"
 #include "compiler/facts/derive.h"
 #include "compiler/fixes/suggest.h"
 #include "compiler/plan/compile.h"
@@ -22,29 +21,11 @@
 #include "compiler/solve/check.h"
 
 namespace capstan {
-namespace {
-
-/// The project file's part in compiling: target, environment, rules, and which findings count.
-void take_project(const std::string& file, ConfigOptions& options, SelectionOptions& selection) {
-  const std::string path = project_of_file(file);
-  if (path.empty()) return;
-  SourceMap sources;
-  Sink problems;
-  const auto project = open_project(path, sources, problems);
-  if (!project) {
-    std::fputs(render_text(problems.diagnostics(), sources, {}, {}).c_str(), stderr);
-    throw UsageError(fmt::format("project file `{}` cannot be used", path));
-  }
-  add_project(*project, options, selection);
-}
-
-}  // namespace
-
 CompiledConfig compile_config(const std::string& file, const ConfigOptions& given,
                               const std::string& last_pass) {
   ConfigOptions options = given;
   SelectionOptions selection_options;
-  take_project(file, options, selection_options);
+  if (const auto project = project_for(file)) add_project(*project, options, selection_options);
 
   CompiledConfig compiled;
   Sink sink;

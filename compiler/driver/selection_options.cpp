@@ -5,23 +5,11 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "compiler/driver/rule_description.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/schema/schema.h"
 
 namespace capstan {
-namespace {
-
-/// "graphs" of "rules/graphs/CG027-x.rule".
-std::string family_of(const std::string& file) {
-  const auto last = file.rfind('/');
-  if (last == std::string::npos || last == 0) return {};
-  const auto before = file.rfind('/', last - 1);
-  return file.substr(before == std::string::npos ? 0 : before + 1,
-                     last - (before == std::string::npos ? 0 : before + 1));
-}
-
-}  // namespace
-
 void add_selection_options(CLI::App& command, SelectionOptions& options) {
   command
       .add_option(
@@ -43,7 +31,7 @@ void add_selection_options(CLI::App& command, SelectionOptions& options) {
 std::vector<KnownCode> known_codes(const RuleSet& rules) {
   std::vector<KnownCode> known = builtin_known_codes();
   for (const RuleItem& item : rules.items) {
-    if (!item.code.empty()) known.push_back({item.code, item.name, family_of(item.file), item.finding});
+    if (!item.code.empty()) known.push_back({item.code, item.name, family_of(item), item.finding});
   }
   return known;
 }

@@ -323,12 +323,4 @@ Value allocator_value(std::string_view text, std::string_view option) {
   return found;
 }
 
-std::string lower_ascii(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 }  // namespace capstan

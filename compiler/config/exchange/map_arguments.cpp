@@ -11,6 +11,7 @@
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "compiler/config/override_layer.h"
+#include "compiler/config/pipeline_layout.h"
 
 namespace capstan {
 namespace {
@@ -317,47 +318,18 @@ class Mapper {
     return found;
   }
 
-  /// Stages of a layout such as `Et*3|(tt|)*6tmL`: `|` separates them, `*n` repeats the letter or group
-  /// before it.
-  static std::optional<std::int64_t> count_stages(std::string_view layout) {
-    constexpr std::int64_t kMaxStages = 100000;
-    std::int64_t bars = 0, group_start = -1, last = 0;  // bars of the letter or group that `*n` would repeat
-    for (std::size_t at = 0; at < layout.size(); ++at) {
-      const char c = layout[at];
-      if (c == '(') {
-        if (group_start >= 0) return std::nullopt;
-        group_start = bars;
-      } else if (c == ')') {
-        if (group_start < 0) return std::nullopt;
-        last = bars - group_start;
-        group_start = -1;
-      } else if (c == '*') {
-        std::int64_t times = 0;
-        const auto [end, error] =
-            std::from_chars(layout.data() + at + 1, layout.data() + layout.size(), times);
-        if (error != std::errc() || times < 1 || times > kMaxStages) return std::nullopt;
-        bars += last * (times - 1);
-        at = static_cast<std::size_t>(end - layout.data()) - 1;
-        last = 0;
-      } else {
-        last = c == '|' ? 1 : 0;
-        bars += last;
-      }
-      if (bars > kMaxStages) return std::nullopt;
-    }
-    return group_start >= 0 ? std::nullopt : std::optional(bars + 1);
-  }
-
   /// `--pipeline-model-parallel-layout`: stages / pipeline ranks (validate_args).
   void add_layout_stages() {
     const ArgumentValue* layout = value_of("--pipeline-model-parallel-layout");
     const ArgumentValue* ranks_value = value_of("--pipeline-model-parallel-size");
     if (layout == nullptr || given_.has("model.virtual_pipeline_model_parallel_size")) return;
-    const auto stages = count_stages(layout->text);
+    const auto stages = read_pipeline_layout(Value(layout->text));
     const auto ranks =
         ranks_value == nullptr ? std::optional<std::int64_t>(1) : to_integer(ranks_value->text);
-    if (!stages || !ranks || *ranks <= 0 || *stages % *ranks != 0) return;
-    const std::int64_t per_rank = *stages / *ranks;
+    if (!stages || !ranks || *ranks <= 0) return;
+    const auto count = static_cast<std::int64_t>(stages->size());
+    if (count % *ranks != 0) return;
+    const std::int64_t per_rank = count / *ranks;
     if (per_rank > 1) {
       implied_.set("model.virtual_pipeline_model_parallel_size", layout->span, Value(per_rank), layout->span);
     }

@@ -11,6 +11,8 @@ namespace capstan {
 namespace {
 
 constexpr std::int64_t kMaxLayers = 10000;
+constexpr std::int64_t kMaxSharedExperts = 1000;
+constexpr std::int64_t kMaxExpertSize = std::int64_t{1} << 40;  // their product is far from an overflow
 
 class Reader {
  public:
@@ -218,11 +220,23 @@ class Reader {
   }
 
   void take_shared_experts(const SyntaxEntry& entry) {
-    const auto count = integer_of("n_shared_experts"), size = integer_of("moe_intermediate_size");
-    if (!count || !size || *count < 0 || *size < 0 || *count > 1000 || *size > (std::int64_t{1} << 40))
+    constexpr std::string_view kKey = "model.moe_shared_expert_intermediate_size";
+    const Value& given = entry.value.scalar;
+    if (entry.value.kind == SyntaxNode::Kind::scalar && (given.is_none() || given == Value(0)))
       return ignore(entry, "not set");
-    if (*count == 0) return ignore(entry, "not set");
-    set(entry, "model.moe_shared_expert_intermediate_size", Value(*count * *size));
+    const auto size = integer_of("moe_intermediate_size");
+    const bool countable =
+        given.kind() == Value::Kind::integer && given.integer() > 0 && given.integer() <= kMaxSharedExperts;
+    if (!countable || !size || *size < 0 || *size > kMaxExpertSize) {
+      ++context_.record.mapped;
+      report_not_literal(context_, entry.key,
+                         countable ? "`moe_intermediate_size` states no size of an expert"
+                                   : fmt::format("it is no number from 0 to {}", kMaxSharedExperts),
+                         entry.value.span);
+      builder_.set_unknown(kKey, entry.key_span, entry.value.span);
+      return;
+    }
+    set(entry, kKey, Value(given.integer() * *size));
   }
 
   const ReadContext& context_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/config/exchange/shell_quoted.h"
+
 namespace capstan {
 namespace {
 
@@ -14,15 +16,7 @@ std::string shell_word(const std::string& text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-./:,=+@%").find(c) != std::string_view::npos;
   });
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
+  return plain ? text : shell_quoted(text);
 }
 
 bool write_value(FlagValue kind, const Value& value, std::string& text) {

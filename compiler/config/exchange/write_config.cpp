@@ -7,6 +7,7 @@
 #include <map>
 
 #include "compiler/config/conform.h"
+#include "compiler/config/exchange/shell_quoted.h"
 #include "compiler/config/exchange/write_arguments.h"
 
 namespace capstan {
@@ -148,17 +149,6 @@ bool has_line_feed(const Value& value) {
                        [](const auto& entry) { return has_line_feed(entry.second); });
   }
   return false;
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
 }
 
 /// Settings by section, in the map's order.

@@ -90,6 +90,22 @@ TEST(Extends, FindsACircleWithDifferentSpellings) {
             "SY003 files extend each other in a circle: `a.toml` extends `b.toml` extends `a.toml`\n");
 }
 
+TEST(Extends, NamesWhatIsNoFile) {
+  const auto messages = [](const char* name) {
+    MemoryReader reader;
+    reader.files["sub/a.toml"] = std::string("extends = [\"") + name + "\"]\n";
+    SourceMap sources;
+    Sink sink;
+    const SourceId file = sources.add("sub/a.toml", reader.files["sub/a.toml"], SourceKind::file);
+    EXPECT_FALSE(load_layers(file, sources, disk_reader(), sink));
+    return sink.diagnostics().at(0).message;
+  };
+  EXPECT_EQ(messages(".."), "cannot read `.`: is a directory");
+  EXPECT_EQ(messages("../."), "cannot read `.`: is a directory");
+  EXPECT_EQ(messages("/"), "cannot read `/`: is a directory");
+  EXPECT_EQ(messages(""), "a name in `extends` is empty; needs the name of a file");
+}
+
 TEST(Extends, ADiamondIsNoCircle) {
   MemoryReader reader;
   reader.files["a.toml"] = "extends = [\"l.toml\", \"r.toml\"]\n";

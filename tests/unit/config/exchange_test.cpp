@@ -12,6 +12,7 @@
 #include "compiler/config/exchange/effective.h"
 #include "compiler/config/exchange/flag_table.h"
 #include "compiler/config/exchange/read_config.h"
+#include "compiler/config/exchange/shell_quoted.h"
 #include "compiler/config/exchange/write_config.h"
 
 namespace capstan {
@@ -177,6 +178,13 @@ TEST(MapArguments, AddsWhatMegatronLmImplies) {
                     "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*3|(tt|)*6tmL'\n",
                     "megatron-lm-0.19");
   EXPECT_EQ(layout.value("model.virtual_pipeline_model_parallel_size"), "4");
+  // A layout that the framework cannot read implies nothing: a letter that no layer has, a group without a
+  // factor.
+  for (const char* unreadable : {"Ex|tL", "E(t|)tL"}) {
+    const Read refused("a.args", std::string("--pipeline-model-parallel-layout '") + unreadable + "'\n",
+                       "megatron-lm-0.19");
+    EXPECT_EQ(refused.value("model.virtual_pipeline_model_parallel_size"), "absent") << unreadable;
+  }
   // The checkpoint decides the shape: open, unless the arguments say it.
   const Read checkpoint("a.args", "--use-checkpoint-args --num-layers 2\n", "megatron-lm-0.19");
   EXPECT_EQ(checkpoint.value("model.num_moe_experts"), "\"?\"");
@@ -296,6 +304,27 @@ TEST(HfConfig, BecomesTheModelSection) {
   EXPECT_EQ(read.value("model.gated_linear_unit"), "true");
   EXPECT_EQ(read.value("model.share_embeddings_and_output_weights"), "false");
   EXPECT_EQ(Read("config.json", "{\"a\": 1}", "bridge-0.4").findings(), "EX005 `{` ");
+}
+
+TEST(HfConfig, SharedExpertsOfUnknownSizeAreOpen) {
+  const auto read = [](const std::string& fields) {
+    const Read config("config.json", "{\"hidden_size\": 64, " + fields + "}", "bridge-0.4");
+    return config.findings() + config.value("model.moe_shared_expert_intermediate_size");
+  };
+  EXPECT_EQ(read("\"n_shared_experts\": 2, \"moe_intermediate_size\": 128"), "256");
+  EXPECT_EQ(read("\"n_shared_experts\": 0"), "absent");
+  EXPECT_EQ(read("\"n_shared_experts\": null"), "absent");
+  EXPECT_EQ(read("\"n_shared_experts\": 2"), "EX004 `2` \"?\"");
+  EXPECT_EQ(read("\"n_shared_experts\": 2, \"moe_intermediate_size\": \"x\""), "EX004 `2` \"?\"");
+  EXPECT_EQ(read("\"n_shared_experts\": 1001, \"moe_intermediate_size\": 128"), "EX004 `1001` \"?\"");
+  EXPECT_EQ(read("\"n_shared_experts\": -1, \"moe_intermediate_size\": 128"), "EX004 `-1` \"?\"");
+  EXPECT_EQ(read("\"n_shared_experts\": [2], \"moe_intermediate_size\": 128"), "EX004 `[2]` \"?\"");
+}
+
+TEST(ShellQuoted, KeepsEveryCharacter) {
+  EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_quoted("a b$X`c`\\"), "'a b$X`c`\\'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
 }
 
 // --- round trips ---

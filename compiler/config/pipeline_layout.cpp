@@ -1,11 +1,11 @@
-#include "compiler/ruleset/pipeline_layout.h"
+#include "compiler/config/pipeline_layout.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <string>
 
-#include "compiler/ruleset/rule_values.h"
+#include "grammar/source/ascii_case.h"
 
 namespace capstan {
 namespace {
