@@ -8,202 +8,14 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/arguments/python_lines.h"
 #include "grammar/arguments/python_literal.h"
+#include "grammar/arguments/python_statement.h"
 
 namespace capstan {
 namespace {
 
 constexpr int kMaxCalls = 16;  // constructors inside constructors
-
-/// A statement: one line, or several joined by brackets, strings or backslashes.
-struct LogicalLine {
-  std::size_t begin = 0, end = 0;  ///< without indentation, trailing blanks and trailing comment
-  std::size_t indent = 0;
-  bool goes_on = false;  ///< behind a `;`: belongs to what the statement before it belongs to
-};
-
-class LineSplitter {
- public:
-  LineSplitter(SourceId source, std::string_view text) : source_(source), text_(text) {}
-
-  bool run(std::vector<LogicalLine>& lines, std::vector<Comment>& comments, SyntaxProblem& problem) {
-    std::size_t indent = 0;
-    while (at_ < text_.size()) {
-      const std::size_t start = at_;
-      while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-      const bool goes_on = start > 0 && text_[start - 1] == ';';
-      if (!goes_on) indent = at_ - start;
-      LogicalLine line{at_, at_, indent, goes_on};
-      if (!take_line(line, comments, problem)) return false;
-      if (line.end > line.begin) lines.push_back(line);
-    }
-    return true;
-  }
-
- private:
-  bool refuse(SyntaxProblem& problem, const char* message, std::size_t at) {
-    problem = {message, {source_, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at + 1)}, {}};
-    return false;
-  }
-
-  bool take_line(LogicalLine& line, std::vector<Comment>& comments, SyntaxProblem& problem) {
-    std::vector<std::size_t> brackets;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '\n') {
-        ++number_;
-        ++at_;
-        if (brackets.empty()) return true;
-        continue;
-      }
-      if (c == '\\' && at_ + 1 < text_.size()) {
-        number_ += text_[at_ + 1] == '\n';
-        at_ += 2;
-        line.end = at_;
-        continue;
-      }
-      if (c == '#') {
-        const std::size_t begin = at_;
-        at_ = std::min(text_.find('\n', at_), text_.size());
-        const std::size_t end = at_ > begin && text_[at_ - 1] == '\r' ? at_ - 1 : at_;
-        comments.push_back({{source_, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)},
-                            number_,
-                            line.end == line.begin && brackets.empty()});
-        continue;
-      }
-      if (c == '"' || c == '\'') {
-        if (!take_string(problem)) return false;
-        line.end = at_;
-        continue;
-      }
-      if (c == ';' && brackets.empty()) {  // a further statement on the line
-        ++at_;
-        return true;
-      }
-      if (c == '(' || c == '[' || c == '{') {
-        brackets.push_back(at_);
-        if (brackets.size() > 1000) return refuse(problem, "brackets are nested too deeply", at_);
-      } else if (c == ')' || c == ']' || c == '}') {
-        if (brackets.empty()) return refuse(problem, "this bracket was not opened", at_);
-        brackets.pop_back();
-      }
-      ++at_;
-      if (c != ' ' && c != '\t' && c != '\r') line.end = at_;
-    }
-    if (!brackets.empty()) return refuse(problem, "this bracket is not closed", brackets.back());
-    return true;
-  }
-
-  bool take_string(SyntaxProblem& problem) {
-    const std::size_t begin = at_;
-    const char quote = text_[at_];
-    const bool triple = text_.substr(at_).starts_with(std::string(3, quote));
-    at_ += triple ? 3 : 1;
-    while (at_ < text_.size()) {
-      if (text_[at_] == '\\') {
-        number_ += at_ + 1 < text_.size() && text_[at_ + 1] == '\n';
-        at_ = std::min(at_ + 2, text_.size());
-        continue;
-      }
-      if (text_[at_] == '\n') {
-        if (!triple) break;
-        ++number_;
-      }
-      if (text_[at_] == quote && (!triple || text_.substr(at_).starts_with(std::string(3, quote)))) {
-        at_ += triple ? 3 : 1;
-        return true;
-      }
-      ++at_;
-    }
-    return refuse(problem, "the string is not closed", begin);
-  }
-
-  SourceId source_;
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::uint32_t number_ = 1;
-};
-
-bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_name(char c) {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
-
-/// `a.b.c` at the beginning of the text: its parts and its length.
-std::vector<std::string> dotted_name(std::string_view text, std::size_t& length) {
-  std::vector<std::string> parts;
-  length = 0;
-  while (length < text.size() && is_name_start(text[length])) {
-    const std::size_t begin = length;
-    while (length < text.size() && is_name(text[length])) ++length;
-    parts.emplace_back(text.substr(begin, length - begin));
-    if (length + 1 >= text.size() || text[length] != '.' || !is_name_start(text[length + 1])) break;
-    ++length;
-  }
-  return parts;
-}
-
-bool starts_with_word(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view wanted) {
-    return text.starts_with(wanted) && (text.size() == wanted.size() || !is_name(text[wanted.size()]));
-  });
-}
-
-/// The last character of the string that begins at `at`.
-std::size_t string_end(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  const bool triple = text.substr(at).starts_with(std::string(3, quote));
-  std::size_t end = at + (triple ? 3 : 1);
-  while (end < text.size()) {
-    if (text[end] == '\\')
-      end += 2;
-    else if (triple ? text.substr(end).starts_with(std::string(3, quote)) : text[end] == quote)
-      return end + (triple ? 2 : 0);
-    else
-      ++end;
-  }
-  return text.size();
-}
-
-/// What stands outside strings, brackets and comments of a statement.
-class TopLevel {
- public:
-  explicit TopLevel(std::string_view text) {
-    std::size_t depth = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      if (c == '"' || c == '\'') {
-        i = string_end(text, i);
-      } else if (c == '#') {
-        i = std::min(text.find('\n', i), text.size());
-      } else if (c == '(' || c == '[' || c == '{') {
-        ++depth;
-      } else if (c == ')' || c == ']' || c == '}') {
-        if (depth > 0) --depth;
-      } else if (depth == 0) {
-        if (c == ',') commas.push_back(i);
-        if (c == ':') colons.push_back(i);
-        if (c == '=') {
-          const char before = i > 0 ? text[i - 1] : ' ', after = i + 1 < text.size() ? text[i + 1] : ' ';
-          if (after == '=') {
-            ++i;
-          } else if (std::string_view("<>!:").find(before) != std::string_view::npos &&
-                     !(i > 1 && text[i - 2] == before)) {
-            continue;
-          } else {
-            augmented = augmented || std::string_view("+-*/%|&^@<>").find(before) != std::string_view::npos;
-            equals.push_back(i);
-          }
-        }
-      }
-    }
-  }
-
-  std::vector<std::size_t> commas, colons, equals;
-  bool augmented = false;
-};
 
 struct Range {
   std::size_t begin = 0, end = 0;
@@ -214,18 +26,25 @@ class RecipeReader {
   RecipeReader(SourceId source, const SourceMap& sources)
       : source_(source), sources_(sources), text_(sources[source].bytes()) {}
 
-  void run(const std::vector<LogicalLine>& lines) {
-    for (const LogicalLine& line : lines) find_constant(line);
+  void run(const std::vector<PythonLine>& lines) {
+    for (const PythonLine& line : lines) find_constant(line);
     conditional_.reset();
     functions_.clear();
-    for (const LogicalLine& line : lines) take_line(line);
+    for (const PythonLine& line : lines) take_line(line);
   }
 
   struct Found {
     std::string variable, function;
     PythonAssignment assignment;
+    bool of_process = false;  ///< `os.environ["NAME"]`
+  };
+  struct Change {
+    std::string variable, function;
+    Span call;
   };
   std::vector<Found> found;
+  std::vector<Change> changes;
+  std::vector<SyntaxProblem> repeated_keys;
   std::map<std::pair<std::string, std::string>, Span> calls;  ///< by function and variable
   std::map<std::string, Span> function_places;
 
@@ -253,27 +72,29 @@ class RecipeReader {
   std::string function() const { return functions_.empty() ? "" : functions_.back().name; }
 
   /// Follows functions and conditions; gives what is left of the line, and nothing for a mere header.
-  std::optional<Range> enter(const LogicalLine& line) {
+  std::optional<Range> enter(const PythonLine& line) {
     const Range whole{line.begin, line.end};
     const std::string_view statement = text(whole);
     if (!line.goes_on) {
       if (conditional_ && line.indent <= *conditional_) conditional_.reset();
       while (!functions_.empty() && line.indent <= functions_.back().indent) functions_.pop_back();
     }
-    const bool defines = starts_with_word(statement, {"def", "async", "class"});
-    const bool branches = starts_with_word(
+    const bool defines = starts_with_python_word(statement, {"def", "async", "class"});
+    const bool branches = starts_with_python_word(
         statement, {"if", "elif", "else", "for", "while", "try", "except", "finally", "match", "case"});
-    if (!defines && !branches && !starts_with_word(statement, {"with"})) return whole;
-    const TopLevel top(statement);
+    if (!defines && !branches && !starts_with_python_word(statement, {"with"})) return whole;
+    const PythonTopLevel top(statement);
     if (branches && !conditional_) conditional_ = line.indent;
-    if (starts_with_word(statement, {"def", "async"})) {
+    if (starts_with_python_word(statement, {"def", "async"})) {
       const std::size_t def = statement.find("def");
-      std::size_t begin = def == std::string_view::npos ? statement.size() : def + 3, length = 0;
+      std::size_t begin = def == std::string_view::npos ? statement.size() : def + 3;
       while (begin < statement.size() && statement[begin] == ' ') ++begin;
-      const auto name = dotted_name(statement.substr(std::min(begin, statement.size())), length);
-      functions_.push_back({line.indent, name.empty() ? "?" : name.front(), std::string(statement)});
-      if (!name.empty())
-        function_places.emplace(name.front(), span(line.begin + begin, line.begin + begin + length));
+      const PythonPath name = read_python_name(statement.substr(std::min(begin, statement.size())));
+      functions_.push_back(
+          {line.indent, name.parts.empty() ? "?" : name.parts.front(), std::string(statement)});
+      if (!name.parts.empty())
+        function_places.emplace(name.parts.front(),
+                                span(line.begin + begin, line.begin + begin + name.length));
     }
     if (top.colons.empty()) return std::nullopt;
     const Range rest = trim({line.begin + top.colons.back() + 1, line.end});
@@ -281,14 +102,13 @@ class RecipeReader {
     return rest;
   }
 
-  void find_constant(const LogicalLine& line) {
+  void find_constant(const PythonLine& line) {
     const auto range = enter(line);
     if (!range) return;
     const std::string_view statement = text(*range);
-    const TopLevel top(statement);
+    const PythonTopLevel top(statement);
     if (top.equals.empty()) return;
-    std::size_t length = 0;
-    const auto name = dotted_name(statement, length);
+    const auto [name, length] = read_python_name(statement);
     if (name.size() != 1) return;
     Constant& constant = constants_[name.front()];
     ++constant.count;
@@ -297,17 +117,19 @@ class RecipeReader {
                        trim({range->begin + length, range->begin + top.equals.front()}).begin >=
                            trim({range->begin + length, range->begin + top.equals.front()}).end;
     std::string why;
-    if (plain) constant.value = parse_python_literal(span(value.begin, value.end), sources_, why);
+    if (plain)
+      constant.value = parse_python_literal(span(value.begin, value.end), sources_, why, repeated_keys);
     constant.function = function();
   }
 
-  void take_line(const LogicalLine& line) {
+  void take_line(const PythonLine& line) {
     const auto range = enter(line);
     if (!range) return;
     const std::string_view statement = text(*range);
-    if (statement.starts_with("setattr")) return take_setattr(*range);
-    const TopLevel top(statement);
-    if (top.equals.empty()) return;
+    if (starts_with_python_word(statement, {"setattr"})) return take_setattr(*range);
+    if (starts_with_python_word(statement, {"del"})) return take_deletion({range->begin + 3, range->end});
+    const PythonTopLevel top(statement);
+    if (top.equals.empty()) return take_call(*range);
     const Range value = trim({range->begin + top.equals.back() + 1, range->end});
     for (std::size_t i = 0; i < top.equals.size(); ++i) {
       std::size_t end = top.equals[i];
@@ -321,7 +143,7 @@ class RecipeReader {
 
   /// Parts between commas outside brackets; a trailing comma makes no part.
   std::vector<Range> parts_of(Range range) const {
-    const TopLevel top(text(range));
+    const PythonTopLevel top(text(range));
     std::vector<Range> out;
     std::size_t begin = range.begin;
     for (const std::size_t comma : top.commas) {
@@ -341,7 +163,7 @@ class RecipeReader {
   }
 
   void take_target(Range target, Range value, bool augmented) {
-    const TopLevel top(text(target));
+    const PythonTopLevel top(text(target));
     const bool bracketed =
         !text(target).empty() && (text(target).front() == '(' || text(target).front() == '[');
     if (!top.commas.empty() || bracketed) {
@@ -361,14 +183,14 @@ class RecipeReader {
   }
 
   void take_one(Range target, Range value, std::string reason) {
-    std::size_t length = 0;
-    const auto parts = dotted_name(text(target), length);
+    const auto [parts, length] = read_python_target(text(target));
     if (parts.empty()) return;
-    if (length < target.end - target.begin) {
+    const bool of_element = length < target.end - target.begin;
+    if (of_element) {
       if (text_[target.begin + length] != '[') return;
       if (reason.empty()) reason = "an assignment to an element";
     }
-    if (parts.size() == 1) {
+    if (parts.size() == 1 && !of_element) {
       if (reason.empty() && text(value).find('(') != std::string_view::npos) {
         calls[{function(), parts[0]}] = span(value.begin, value.end);
         take_arguments(parts[0], {}, value, 0);
@@ -376,8 +198,9 @@ class RecipeReader {
       return;
     }
     Found entry{parts[0], function(), {}};
-    entry.assignment.path.assign(parts.begin() + 1, parts.end());
-    entry.assignment.key_span = span(target.begin, target.begin + length);
+    // An element of the config or of a section may be any key.
+    if (!of_element || parts.size() > 2) entry.assignment.path.assign(parts.begin() + 1, parts.end());
+    entry.assignment.key_span = span(target.begin, of_element ? target.end : target.begin + length);
     if (reason.empty() && take_arguments(parts[0], entry.assignment.path, value, 0)) return;
     add(std::move(entry), value, std::move(reason));
   }
@@ -385,8 +208,7 @@ class RecipeReader {
   /// `Name(key=value, ...)` with a class name: each argument is an assignment. False for other values.
   bool take_arguments(const std::string& variable, const std::vector<std::string>& path, Range value,
                       int depth) {
-    std::size_t length = 0;
-    const auto name = dotted_name(text(value), length);
+    const auto [name, length] = read_python_name(text(value));
     if (name.empty() || depth > kMaxCalls || conditional_) return false;
     const char first = name.back().front();
     const Range call = trim({value.begin + length, value.end});
@@ -395,9 +217,8 @@ class RecipeReader {
     const auto arguments = parts_of({call.begin + 1, call.end - 1});
     if (path.empty() && arguments.empty()) return false;
     for (const Range& argument : arguments) {
-      const TopLevel top(text(argument));
-      std::size_t key_length = 0;
-      const auto key = dotted_name(text(argument), key_length);
+      const PythonTopLevel top(text(argument));
+      const auto [key, key_length] = read_python_name(text(argument));
       Found entry{variable, function(), {}};
       entry.assignment.path = path;
       if (top.equals.empty() || key.size() != 1 ||
@@ -423,7 +244,7 @@ class RecipeReader {
     for (std::size_t i = open; i < text_.size(); ++i) {
       const char c = text_[i];
       if (c == '"' || c == '\'') {
-        i = string_end(text_, i);
+        i = python_string_end(text_, i);
       } else if (c == '#') {
         i = std::min(text_.find('\n', i), text_.size());
       } else if (c == '(' || c == '[' || c == '{') {
@@ -440,18 +261,52 @@ class RecipeReader {
     if (open == std::string_view::npos) return;
     const auto arguments = parts_of({range.begin + open + 1, range.end - 1});
     if (arguments.size() != 3) return;
-    std::size_t length = 0;
-    const auto owner = dotted_name(text(arguments[0]), length);
+    const auto [owner, length] = read_python_target(text(arguments[0]));
     if (owner.empty() || length < arguments[0].end - arguments[0].begin) return;
     std::string why;
-    const auto name = parse_python_literal(span(arguments[1].begin, arguments[1].end), sources_, why);
+    const auto name =
+        parse_python_literal(span(arguments[1].begin, arguments[1].end), sources_, why, repeated_keys);
     Found entry{owner[0], function(), {}};
     entry.assignment.path.assign(owner.begin() + 1, owner.end());
     entry.assignment.key_span = span(arguments[0].begin, arguments[1].end);
     const bool named = name && name->scalar.kind() == Value::Kind::string;
     if (named) entry.assignment.path.push_back(name->scalar.string());
-    if (entry.assignment.path.empty()) return;
     add(std::move(entry), arguments[2], named ? "" : "set under a name that is not known");
+  }
+
+  void take_deletion(Range range) {
+    for (const Range& target : parts_of(range)) {
+      const auto [parts, length] = read_python_target(text(target));
+      if (parts.size() < 2) continue;
+      Found entry{parts[0], function(), {}};
+      entry.assignment.path.assign(parts.begin() + 1, parts.end());
+      entry.assignment.key_span = span(target.begin, target.end);
+      add(std::move(entry), target, "it is deleted");
+    }
+  }
+
+  /// `prepare(cfg, 1)`, `cfg.model.update(x)`: may change what stands behind the variable.
+  void take_call(Range range) {
+    const auto [name, length] = read_python_name(text(range));
+    const Range list = trim({range.begin + length, range.end});
+    if (name.empty() || text(list).size() < 2 || text(list).front() != '(') return;
+    if (matching(list.begin) + 1 != list.end) return;
+    // These read a config, or train with it as it is.
+    static const std::set<std::string_view> kReaders = {
+        "return",   "assert",   "yield", "raise", "await",   "not", "print",    "pprint",  "repr",      "len",
+        "pretrain", "finetune", "info",  "debug", "warning", "log", "validate", "to_yaml", "print_yaml"};
+    if (kReaders.contains(name.back())) return;
+    std::set<std::string> variables;
+    if (name.size() > 1) variables.insert(name.front());
+    for (const Range& argument : parts_of({list.begin + 1, list.end - 1})) {
+      const PythonTopLevel top(text(argument));
+      const Range value =
+          top.equals.empty() ? argument : trim({argument.begin + top.equals.front() + 1, argument.end});
+      const auto [parts, size] = read_python_target(text(value));
+      if (!parts.empty() && size == value.end - value.begin) variables.insert(parts.front());
+    }
+    for (const std::string& variable : variables)
+      changes.push_back({variable, function(), span(range.begin, range.end)});
   }
 
   void add(Found entry, Range value, std::string reason) {
@@ -463,7 +318,8 @@ class RecipeReader {
         found.push_back(std::move(entry));
         return;
       }
-      if (auto literal = parse_python_literal(span(value.begin, value.end), sources_, reason)) {
+      if (auto literal =
+              parse_python_literal(span(value.begin, value.end), sources_, reason, repeated_keys)) {
         node = std::move(*literal);
         found.push_back(std::move(entry));
         return;
@@ -482,9 +338,9 @@ class RecipeReader {
     for (const Open& open : functions_) {  // a parameter of that name is another thing
       for (std::size_t at = open.header.find(name); at != std::string::npos;
            at = open.header.find(name, at + 1)) {
-        const bool begins = at == 0 || !is_name(open.header[at - 1]);
+        const bool begins = at == 0 || !is_python_name(open.header[at - 1]);
         const std::size_t end = at + name.size();
-        if (begins && (end >= open.header.size() || !is_name(open.header[end]))) return nullptr;
+        if (begins && (end >= open.header.size() || !is_python_name(open.header[end]))) return nullptr;
       }
     }
     return &*known->second.value;
@@ -508,19 +364,20 @@ class RecipeReader {
 
 std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
                                                 const std::string& run, SyntaxProblem& problem) {
-  const std::string_view text = sources[source].bytes();
+  auto lines = split_python_lines(source, sources, problem);
+  if (!lines) return std::nullopt;
   PythonRecipe recipe;
-  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    const auto at = static_cast<std::uint32_t>(nul);
-    problem = {"a NUL byte stands in the text; this looks like a binary file", {source, at, at + 1}, {}};
-    return std::nullopt;
-  }
-  std::vector<LogicalLine> lines;
-  if (!LineSplitter(source, text).run(lines, recipe.comments, problem)) return std::nullopt;
+  recipe.comments = std::move(lines->comments);
   RecipeReader reader(source, sources);
-  reader.run(lines);
+  reader.run(lines->statements);
+  for (auto& entry : reader.found) {
+    auto& path = entry.assignment.path;
+    entry.of_process = entry.variable == "os" && path.size() == 2 && path.front() == "environ";
+  }
   std::map<std::string, std::size_t> uses;
-  for (const auto& entry : reader.found) ++uses[entry.variable];
+  for (const auto& entry : reader.found) {
+    if (!entry.of_process && !entry.assignment.path.empty()) ++uses[entry.variable];
+  }
   for (const auto& [variable, count] : uses) {
     if (recipe.variable.empty() || count > uses[recipe.variable]) recipe.variable = variable;
   }
@@ -543,13 +400,32 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
                {}};
     return std::nullopt;
   }
+  const auto is_read = [&](const std::string& function) {
+    return function.empty() || function == recipe.function;
+  };
   for (auto& entry : reader.found) {
-    if (entry.variable == recipe.variable && (entry.function.empty() || entry.function == recipe.function))
-      recipe.assignments.push_back(std::move(entry.assignment));
+    if (!is_read(entry.function) || (!entry.of_process && entry.variable != recipe.variable)) continue;
+    if (entry.of_process) entry.assignment.path.front() = kPythonVariables;
+    recipe.assignments.push_back(std::move(entry.assignment));
   }
   for (const std::string& function : {std::string(), recipe.function}) {
     if (const auto call = reader.calls.find({function, recipe.variable}); call != reader.calls.end())
       recipe.base = call->second;
+  }
+  for (const auto& change : reader.changes) {
+    if (change.variable == recipe.variable && is_read(change.function)) recipe.changes.push_back(change.call);
+  }
+  for (SyntaxProblem& repeated : reader.repeated_keys) {
+    const auto holds = [&](const PythonAssignment& assignment) {
+      const Span& value = assignment.value.span;
+      return value.begin <= repeated.where.begin && repeated.where.end <= value.end;
+    };
+    const auto same = [&](const SyntaxProblem& earlier) {
+      return earlier.where.begin == repeated.where.begin;
+    };
+    if (std::any_of(recipe.assignments.begin(), recipe.assignments.end(), holds) &&
+        std::none_of(recipe.repeated_keys.begin(), recipe.repeated_keys.end(), same))
+      recipe.repeated_keys.push_back(std::move(repeated));
   }
   return recipe;
 }

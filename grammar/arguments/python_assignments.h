@@ -1,8 +1,8 @@
-// Python recipes as straight-line code: `cfg.section.key = literal`, also chained, in tuples, as arguments of
-// a constructor (`cfg.ddp = DistributedDataParallelConfig(overlap_grad_reduce=True)`) or of `setattr`. A name
-// that is assigned once, to a literal, stands for it. Each assignment gets its place; one whose value is no
-// literal, or that stands in a condition or loop, is listed as unknown, never guessed. Other statements are
-// passed over.
+// Python recipes as straight-line code: `cfg.section.key = literal`, also with `["key"]`, chained, in tuples,
+// as arguments of a constructor (`cfg.ddp = DistributedDataParallelConfig(overlap_grad_reduce=True)`) or of
+// `setattr`. A name that is assigned once, to a literal, stands for it. Each assignment gets its place; one
+// whose value is no literal, or that stands in a condition or loop, is listed as unknown, never guessed.
+// Calls that are given the config are listed; other statements are passed over.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,14 @@
 
 namespace capstan {
 
+/// Section of `os.environ["NAME"] = "value"`, as of the config's own `env_vars`.
+inline constexpr const char* kPythonVariables = "env_vars";
+
 struct PythonAssignment {
-  std::vector<std::string> path;  ///< without the variable: {"model", "cuda_graph_impl"}
-  Span key_span;                  ///< the dotted path with the variable, or the name of the argument
-  SyntaxNode value;               ///< unsupported when it is not known; `what` says why
+  /// Without the variable: {"model", "cuda_graph_impl"}; empty when any key may be meant (`cfg[name] = 1`).
+  std::vector<std::string> path;
+  Span key_span;     ///< the dotted path with the variable, or the name of the argument
+  SyntaxNode value;  ///< unsupported when it is not known; `what` says why
 };
 
 struct PythonRecipe {
@@ -30,6 +34,8 @@ struct PythonRecipe {
   std::string variable;                       ///< "cfg"; the name that most assignments use
   std::vector<PythonAssignment> assignments;  ///< of the module and of one function
   std::vector<Comment> comments;
+  std::vector<Span> changes;  ///< calls that are given the variable: what they change is unknown
+  std::vector<SyntaxProblem> repeated_keys;  ///< of dicts; the last of equal ones holds
   Span base;                      ///< the call that makes the variable, if any: its values are unknown
   std::string function;           ///< the function that is read; empty if all stands in the module
   std::vector<Function> further;  ///< functions with assignments that are not read

@@ -1,5 +1,7 @@
 #include "grammar/arguments/python_literal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/spirit/home/x3.hpp>
 #include <charconv>
@@ -18,6 +20,7 @@ constexpr std::size_t kMaxDepth = 32;
 struct Reading {
   SourceId source;
   const char* begin;
+  std::vector<SyntaxProblem>& repeated;
   template <class Range>
   Span span(const Range& range) const {
     return {source, static_cast<std::uint32_t>(range.begin() - begin),
@@ -217,10 +220,15 @@ const auto close_dict = [](auto& context) {
   std::unordered_map<std::string, std::size_t> places;
   for (SyntaxEntry& entry : x3::_val(context).entries) {
     const auto [found, is_new] = places.emplace(entry.key, unique.size());
-    if (is_new)
+    if (is_new) {
       unique.push_back(std::move(entry));
-    else
+    } else {
+      x3::get<ReadingTag>(context).get().repeated.push_back(
+          {fmt::format("the key `{}` stands twice in this dict; the last one holds", entry.key),
+           entry.key_span,
+           {}});
       unique[found->second] = std::move(entry);
+    }
   }
   x3::_val(context).entries = std::move(unique);
 };
@@ -262,22 +270,24 @@ const auto number_def = x3::raw[-x3::char_("+-") >> (radix_body | float_body | d
 const auto name = (letter | '_') >> *(letter | digit | '_');
 const auto dotted = x3::raw[name >> *('.' >> name)];
 const auto word_def = dotted[make_word] | dotted[make_member];
-const auto items_of = [](auto close) {
-  return gap >> -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
-         x3::raw[x3::lit(close)][close_container];
-};
-// A tuple needs a comma; `(x)` is x.
-const auto list_def =
-    (x3::raw[x3::lit('[')][open_container<SyntaxNode::Kind::list>] >> items_of(']')) |
-    (x3::raw[x3::lit('(')][open_container<SyntaxNode::Kind::list>] >> gap >> literal[add_item] >> gap >>
-     ',' >> gap >>
-     -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap)) >>
-     x3::raw[x3::lit(')')][close_container]);
+const auto further_items =
+    -(literal[add_item] >> gap >> *(',' >> gap >> literal[add_item] >> gap) >> -(',' >> gap));
+const auto list_def = x3::raw[x3::lit('[')][open_container<SyntaxNode::Kind::list>] >> gap >> further_items >>
+                      x3::raw[x3::lit(']')][close_container];
 const auto pair = string[add_key] >> gap >> ':' >> gap >> literal[add_value] >> gap;
 const auto dict_def = x3::raw[x3::lit('{')][open_container<SyntaxNode::Kind::table>] >> gap >>
                       -(pair >> *(',' >> gap >> pair) >> -(',' >> gap)) >> x3::raw[x3::lit('}')][close_dict];
-const auto take_inner = [](auto& context) { x3::_val(context) = std::move(x3::_attr(context)); };
-const auto in_parentheses_def = x3::lit('(') >> gap >> literal[take_inner] >> gap >> ')';
+// `(x)` is x, a tuple needs a comma. What stands behind the bracket is read once, whichever of the two it is:
+// a second try at each depth would take exponential time.
+const auto take_inner = [](auto& context) {
+  SyntaxNode inner = std::move(x3::_val(context).items.front());
+  x3::_val(context) = std::move(inner);
+};
+const auto in_parentheses_def = x3::raw[x3::lit('(')][open_container<SyntaxNode::Kind::list>] >> gap >>
+                                (x3::raw[x3::lit(')')][close_container] |
+                                 (literal[add_item] >> gap >>
+                                  (x3::lit(')')[take_inner] |
+                                   (',' >> gap >> further_items >> x3::raw[x3::lit(')')][close_container]))));
 const auto literal_def = string | number | dict | list | in_parentheses | word;
 
 BOOST_SPIRIT_DEFINE(literal, string, number, word, list, dict, in_parentheses)
@@ -294,19 +304,24 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-std::optional<SyntaxNode> parse_python_literal(Span place, const SourceMap& sources, std::string& why) {
+std::optional<SyntaxNode> parse_python_literal(Span place, const SourceMap& sources, std::string& why,
+                                               std::vector<SyntaxProblem>& repeated) {
   const std::string_view text = sources[place.source].bytes();
   const std::string_view value = sources.text(place);
   if (too_deep(value)) {
     why = "a value nested too deeply";
     return std::nullopt;
   }
-  Reading reading{place.source, text.data()};
+  std::vector<SyntaxProblem> found;
+  Reading reading{place.source, text.data(), found};
   const char* first = value.data();
   const char* const last = first + value.size();
   SyntaxNode node;
   const auto whole = x3::with<ReadingTag>(std::ref(reading))[gap >> literal >> gap];
-  if (x3::parse(first, last, whole, node) && first == last) return node;
+  if (x3::parse(first, last, whole, node) && first == last) {
+    repeated.insert(repeated.end(), found.begin(), found.end());
+    return node;
+  }
   why = "an expression that is no literal";
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/environment/shell_word_reader.h"
+#include "grammar/source/byte_order_mark.h"
 
 namespace capstan {
 namespace {
@@ -19,7 +20,9 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 class ShellReader : ShellWordReader {
  public:
   ShellReader(SourceId source, std::string_view text, std::vector<SyntaxProblem>& problems)
-      : ShellWordReader(source, text, problems) {}
+      : ShellWordReader(source, text, problems) {
+    at_ = byte_order_mark_size(text);
+  }
 
   ShellScript run() {
     while (at_ < text_.size()) {
@@ -44,7 +47,7 @@ class ShellReader : ShellWordReader {
     if (end > at_ && text_[end - 1] == '\r') --end;
     while (counted_ < at_) line_ += text_[counted_++] == '\n';
     const std::size_t previous = at_ == 0 ? std::string_view::npos : text_.rfind('\n', at_ - 1);
-    const std::size_t start = previous == std::string_view::npos ? 0 : previous + 1;
+    const std::size_t start = previous == std::string_view::npos ? byte_order_mark_size(text_) : previous + 1;
     const bool alone = text_.substr(start, at_ - start).find_first_not_of(" \t") == std::string_view::npos;
     script_.comments.push_back({span(at_, end), line_, alone});
     at_ = next;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/source/byte_order_mark.h"
 #include "grammar/toml/toml_scan.h"
 
 namespace capstan {
@@ -19,7 +20,7 @@ namespace {
 class Places {
  public:
   Places(SourceId source, const SourceFile& file) : source_(source), text_(file.bytes()) {
-    const std::size_t first = text_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+    const std::size_t first = byte_order_mark_size(text_);
     lines_.push_back({static_cast<std::uint32_t>(first), true});
     for (std::size_t i = first; i < text_.size(); ++i) {
       if (static_cast<unsigned char>(text_[i]) >= 0x80) lines_.back().ascii = false;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "grammar/source/byte_order_mark.h"
+
 namespace capstan {
 namespace {
 
@@ -17,7 +19,7 @@ class Scanner {
 
   TomlScan run() {
     frames_.push_back({});
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    at_ = byte_order_mark_size(text_);
     bool line_start = true;  // only blanks since the last line ending
     while (at_ < text_.size()) {
       const char c = text_[at_];

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/source/byte_order_mark.h"
+
 namespace capstan {
 namespace {
 
@@ -84,7 +86,7 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(SourceId source, std::string_view text, std::vector<SyntaxProblem>* duplicates)
       : source_(source), text_(text), duplicates_(duplicates) {
-    bom_ = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+    bom_ = byte_order_mark_size(text);
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -190,6 +192,8 @@ class TreeBuilder : public YAML::EventHandler {
         else if (text_[end] == quote)
           break;
       }
+      // yaml-cpp takes the end of the text for the closing quote.
+      if (end >= text_.size()) stop("the quote is not closed", {source_, span.begin, span.begin + 1});
       end = std::min(end + 1, text_.size());
     } else if (text_.substr(begin).starts_with(value)) {
       end = begin + value.size();
@@ -308,19 +312,23 @@ class TreeBuilder : public YAML::EventHandler {
   std::optional<SyntaxNode> root_;
 };
 
-/// A NUL byte ends yaml-cpp's input silently; a tab in the indentation confuses its messages. `anywhere`: a
-/// tab behind blanks counts too (legal inside block scalars, so only once the parser has failed).
-std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view text, bool anywhere) {
+/// Which tabs in the indentation are refused. Behind blanks they are legal inside block scalars, so that they
+/// count only once the parser has failed.
+enum class Tabs { allowed, at_line_start, nowhere };
+
+/// A NUL byte ends yaml-cpp's input silently; a tab in the indentation confuses its messages.
+std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view text, Tabs tabs) {
   const auto at = [&](std::size_t place) {
     return Span{source, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place + 1)};
   };
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     return SyntaxProblem{"a NUL byte stands in the text; this looks like a binary file", at(nul), {}};
   }
+  if (tabs == Tabs::allowed) return std::nullopt;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t first = std::min(text.find_first_not_of(' ', begin), text.size());
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (first < end && text[first] == '\t' && (anywhere || first == begin)) {
+    if (first < end && text[first] == '\t' && (tabs == Tabs::nowhere || first == begin)) {
       const std::size_t content = text.find_first_not_of(" \t\r", first);
       if (content < end && text[content] != '#') {
         return SyntaxProblem{"a tab stands in the indentation; YAML allows blanks only", at(first), {}};
@@ -336,7 +344,10 @@ std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view tex
 std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem,
                                      std::vector<SyntaxProblem>* duplicates) {
   const std::string_view text = sources[source].bytes();
-  if (auto bad = find_bad_text(source, text, false)) {
+  const std::size_t content = text.find_first_not_of(" \t\r\n", byte_order_mark_size(text));
+  // Between brackets, as in JSON, blanks of any kind mean nothing.
+  const bool is_flow = content != std::string_view::npos && (text[content] == '{' || text[content] == '[');
+  if (auto bad = find_bad_text(source, text, is_flow ? Tabs::allowed : Tabs::at_line_start)) {
     problem = std::move(*bad);
     return std::nullopt;
   }
@@ -352,7 +363,7 @@ std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, 
   } catch (const YAML::Exception& error) {
     if (auto bad = find_bad_text(
             source, text.substr(0, text.find('\n', static_cast<std::size_t>(std::max(error.mark.pos, 0)))),
-            true)) {
+            is_flow ? Tabs::allowed : Tabs::nowhere)) {
       problem = std::move(*bad);
       return std::nullopt;
     }

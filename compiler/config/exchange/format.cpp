@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "grammar/source/byte_order_mark.h"
+
 namespace capstan {
 namespace {
 
@@ -112,13 +114,14 @@ std::optional<ConfigFormat> parse_format(std::string_view name) {
 }
 
 ConfigFormat detect_format(std::string_view file_name, std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text.remove_prefix(byte_order_mark_size(text));
   const auto named = [&](std::string_view ending) { return file_name.ends_with(ending); };
   if (named(".toml")) return ConfigFormat::toml;
   const Traits traits = look(text);
   if (traits.model_args) return ConfigFormat::functional_test;
   if (traits.target_entries) return ConfigFormat::bridge_yaml;
   if (traits.braces) return ConfigFormat::hf_config;
+  if (named(".json")) return ConfigFormat::hf_config;
   if (named(".py")) return ConfigFormat::python;
   if (traits.sbatch || traits.shebang || traits.flag_lines || named(".sh") || named(".sbatch") ||
       named(".slurm")) {

@@ -171,6 +171,7 @@ class Mapper {
       return;
     }
     for (const ArgumentValue& value : argument.values) report_default(value);
+    report_repetition(*flag, argument);
     SyntaxNode node;
     if (!read_value(*flag, argument, node)) return;
     for (const std::string& key : chosen(flag->keys)) given_.set(key, argument.flag_span, node);
@@ -209,6 +210,19 @@ class Mapper {
             ? fmt::format("Megatron-LM reads no files of arguments, so `{}` is no argument", word.text)
             : fmt::format("`{}` stands before the first argument, where none takes it", word.text),
         word.span);
+  }
+
+  /// Of equal arguments the last one holds; one that says something else is seldom meant to stand there.
+  void report_repetition(const Flag& flag, const Argument& argument) {
+    std::string words;
+    for (const ArgumentValue& value : argument.values) words += (words.empty() ? "" : " ") + value.text;
+    const auto [earlier, is_new] = said_.emplace(flag.name, words);
+    if (is_new || earlier->second == words) return;
+    context_.sink.problem("EX007",
+                          fmt::format("`{}` stands twice: `{}` before, `{}` here; the last one holds",
+                                      flag.name, earlier->second, words),
+                          argument.flag_span);
+    earlier->second = words;
   }
 
   void report_default(const ArgumentValue& value) {
@@ -371,6 +385,7 @@ class Mapper {
   LayerBuilder given_, implied_;
   std::set<std::string> present_;
   std::set<std::pair<std::uint32_t, std::string>> defaults_;  ///< reported ones
+  std::map<std::string, std::string> said_;                   ///< values by argument, as written
 };
 
 }  // namespace

@@ -136,10 +136,16 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
       }
     }
   }
-  if (const SyntaxNode* variables = find(*tree, "ENV_VARS");
-      variables != nullptr && variables->kind == SyntaxNode::Kind::table) {
+  if (const SyntaxNode* variables = find(*tree, "ENV_VARS")) {
+    const bool none = variables->kind == SyntaxNode::Kind::scalar && variables->scalar.is_none();
+    if (variables->kind != SyntaxNode::Kind::table && !none)
+      context.sink.problem("EX002", "`ENV_VARS` must be a mapping of variables", variables->span);
     for (const SyntaxEntry& entry : variables->entries) {
-      if (entry.value.kind != SyntaxNode::Kind::scalar) continue;
+      if (entry.value.kind != SyntaxNode::Kind::scalar) {
+        context.sink.problem("EX002", fmt::format("the variable `{}` must be a plain value", entry.key),
+                             entry.value.span);
+        continue;
+      }
       list.variables.push_back(
           {entry.key, entry.key_span, argument_text(entry.value, context.sources), entry.value.span});
     }

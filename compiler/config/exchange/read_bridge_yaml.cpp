@@ -81,7 +81,7 @@ class Reader {
         continue;
       }
       if (section.key == "env_vars") {
-        for (const SyntaxEntry& entry : section.value.entries) set_variable(entry);
+        for (const SyntaxEntry& entry : section.value.entries) take_variable(entry);
         continue;
       }
       const bool native = section.key == "target" || section.key == "cluster" || section.key == "execute" ||
@@ -103,11 +103,10 @@ class Reader {
   }
 
  private:
-  void set_variable(const SyntaxEntry& entry) {
+  void take_variable(const SyntaxEntry& entry) {
     ++context_.record.total;
     ++context_.record.mapped;
-    const Value& value = entry.value.scalar;
-    builder_.set("env." + entry.key, entry.key_span, variable_value(value), entry.value.span);
+    set_variable(context_, builder_, entry.key, entry.key_span, entry.value);
   }
 
   void set(const std::string& section, const SyntaxEntry& entry) {
@@ -116,8 +115,8 @@ class Reader {
       context_.record.irrelevant.push_back({path, "the class of the section", entry.key_span});
       return;
     }
+    if (section == "env") return take_variable(entry);
     ++context_.record.total;
-    if (section == "env") return set_variable(entry), static_cast<void>(--context_.record.total);
     if (!knows(context_.view, path)) {
       report_unknown(context_, path,
                      fmt::format("`{}` is no key that {} has", path, context_.view.stack().name),

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "grammar/yaml/yaml_comments.h"
 #include "grammar/yaml/yaml_document.h"
@@ -49,8 +50,17 @@ void report_not_literal(const ReadContext& context, std::string name, std::strin
   context.record.not_literal.push_back({std::move(name), std::move(why), place});
 }
 
-Value variable_value(const Value& value) {
-  return value.is_none() || value.kind() == Value::Kind::string ? value : Value(to_text(value));
+void set_variable(const ReadContext& context, LayerBuilder& builder, const std::string& name, Span key,
+                  const SyntaxNode& value) {
+  if (value.kind == SyntaxNode::Kind::scalar) {
+    const Value& given = value.scalar;
+    const bool as_it_is = given.is_none() || given.kind() == Value::Kind::string;
+    return builder.set("env." + name, key, as_it_is ? given : Value(to_text(given)), value.span);
+  }
+  report_not_literal(context, name,
+                     value.kind == SyntaxNode::Kind::unsupported ? value.what : "it is no plain value",
+                     value.span);
+  builder.set_unknown("env." + name, key, value.span);
 }
 
 void report_further_run(const ReadContext& context, std::string name, Span place) {

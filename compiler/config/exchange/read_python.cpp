@@ -1,10 +1,15 @@
 // Python recipes (straight-line assignments) and lines of Hydra overrides.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <string_view>
+
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "grammar/arguments/python_assignments.h"
 #include "grammar/override/override_parser.h"
+#include "grammar/source/byte_order_mark.h"
 
 namespace capstan {
 namespace {
@@ -18,6 +23,17 @@ std::string joined(const std::vector<std::string>& path) {
 /// "section.key" of a longer path; the key that the schema knows.
 std::string key_of(const std::vector<std::string>& path) {
   return path.size() < 2 ? path.front() : path[0] + "." + path[1];
+}
+
+/// For a message: the first line, cut when it is long.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::size_t size = std::min(text.find_first_of("\r\n"), text.size());
+  if (size > kLongest) {
+    size = kLongest;
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  }
+  return std::string(text.substr(0, size)) + (size < text.size() ? "..." : "");
 }
 
 std::vector<Layer> with_frontend(LayerBuilder& builder, SourceId file, const char* frontend) {
@@ -50,19 +66,34 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
   if (recipe->base.exists()) {
     context.sink.problem("EX006",
                          fmt::format("what `{}` sets is not known here; only the assignments below are read",
-                                     context.sources.text(recipe->base)),
+                                     one_line(context.sources.text(recipe->base))),
                          recipe->base);
   }
+  for (const Span& call : recipe->changes) {
+    context.sink.problem(
+        "EX006", fmt::format("what `{}` changes is not known here", one_line(context.sources.text(call))),
+        call);
+  }
+  for (const SyntaxProblem& repeated : recipe->repeated_keys)
+    context.sink.problem("EX007", repeated.message, repeated.where);
   for (const PythonAssignment& assignment : recipe->assignments) {
     ++context.record.total;
+    if (assignment.path.empty()) {
+      report_not_literal(context, std::string(context.sources.text(assignment.key_span)),
+                         "which key it sets is decided when the recipe runs", assignment.key_span);
+      continue;
+    }
+    if (assignment.path.front() == kPythonVariables && assignment.path.size() == 2) {
+      ++context.record.mapped;
+      set_variable(context, builder, assignment.path[1], assignment.key_span, assignment.value);
+      continue;
+    }
     std::string path = joined(assignment.path);
     if (path == "mixed_precision") path = "mixed_precision.recipe";
-    if (assignment.path.front() == "env_vars" && assignment.path.size() == 1 &&
+    if (assignment.path.front() == kPythonVariables && assignment.path.size() == 1 &&
         assignment.value.kind == SyntaxNode::Kind::table) {
-      for (const SyntaxEntry& entry : assignment.value.entries) {
-        const Value& value = entry.value.scalar;
-        builder.set("env." + entry.key, entry.key_span, variable_value(value), entry.value.span);
-      }
+      for (const SyntaxEntry& entry : assignment.value.entries)
+        set_variable(context, builder, entry.key, entry.key_span, entry.value);
       ++context.record.mapped;
       continue;
     }
@@ -94,9 +125,10 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
   const std::string_view text = context.sources[context.file].bytes();
   LayerBuilder builder(OriginKind::file, context.file);
   std::vector<Layer> removals;
+  std::map<std::string, std::string> said;  // values by path
   bool good = true;
   std::uint32_t line = 1;
-  for (std::size_t begin = 0; begin < text.size(); ++line) {
+  for (std::size_t begin = byte_order_mark_size(text); begin < text.size(); ++line) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::size_t first = text.find_first_not_of(" \t\r", begin);
     if (first < end && text[first] == '#') {
@@ -121,9 +153,7 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
         removals.push_back(std::move(layer));
       } else if (override->path.front() == "env_vars" && override->path.size() == 2) {
         ++context.record.mapped;
-        const Value& value = override->value.scalar;
-        builder.set("env." + override->path[1], override->key_span, variable_value(value),
-                    override->value.span);
+        set_variable(context, builder, override->path[1], override->key_span, override->value);
       } else if (!knows(context.view, key_of(override->path))) {
         report_unknown(
             context, joined(override->path),
@@ -131,7 +161,15 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
             override->key_span);
       } else {
         ++context.record.mapped;
-        builder.set(joined(override->path), override->key_span, override->value);
+        const std::string path = joined(override->path), value = to_text(to_value(override->value));
+        if (const auto [earlier, is_new] = said.emplace(path, value); !is_new && earlier->second != value) {
+          context.sink.problem("EX007",
+                               fmt::format("`{}` stands twice: `{}` before, `{}` here; the last one holds",
+                                           path, earlier->second, value),
+                               override->key_span);
+          earlier->second = value;
+        }
+        builder.set(path, override->key_span, override->value);
       }
     }
     begin = end + 1;

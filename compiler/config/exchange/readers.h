@@ -7,6 +7,8 @@
 
 namespace capstan {
 
+class LayerBuilder;
+
 struct ReadContext {
   SourceId file;
   const SchemaView& view;
@@ -35,8 +37,10 @@ void report_unknown(const ReadContext& context, std::string name, std::string me
 void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place);
 /// Reports EX008 and records it.
 void report_further_run(const ReadContext& context, std::string name, Span place);
-/// The value of an environment variable as a process gets it: text, or none for one that is not set.
-Value variable_value(const Value& value);
+/// Sets a variable of the environment as a process gets it: text, or none for one that is not set. Values
+/// that are no scalar are reported (EX004) and open.
+void set_variable(const ReadContext& context, LayerBuilder& builder, const std::string& name, Span key,
+                  const SyntaxNode& value);
 /// True if the stack has the key (any name in `env` counts).
 bool knows(const SchemaView& view, std::string_view path);
 

@@ -109,6 +109,10 @@ TEST(MegatronArguments, PlacesAreThoseOfTheWords) {
   EXPECT_EQ(arguments("A=\"--x a\\\"b\"\npython train.py $A\n"), "--x a\"b<a\\\"b>;");
 }
 
+TEST(MegatronArguments, ByteOrderMarksHideNothing) {
+  EXPECT_EQ(arguments("\xEF\xBB\xBF--num-layers 2\n--bf16\n"), arguments("--num-layers 2\n--bf16\n"));
+}
+
 TEST(MegatronArguments, ReportsTextsWithoutArgumentsAndBadOnes) {
   EXPECT_EQ(arguments("echo hello\n"), "!no command with arguments (`--name value`) is found");
   EXPECT_EQ(arguments(""), "!no command with arguments (`--name value`) is found");
@@ -145,6 +149,10 @@ std::string python(std::string text, const std::string& run = {}) {
     out += "=" + (known ? to_text(to_value(assignment.value)) : "?" + assignment.value.what) + "<" +
            std::string(sources.text(assignment.value.span)) + ">;";
   }
+  for (const SyntaxProblem& repeated : recipe->repeated_keys)
+    out += "twice " + std::string(sources.text(repeated.where)) + "@" + std::to_string(repeated.where.begin) +
+           ";";
+  for (const Span& call : recipe->changes) out += "changed by " + std::string(sources.text(call)) + ";";
   if (recipe->base.exists()) out += "base " + std::string(sources.text(recipe->base));
   for (const auto& function : recipe->further)
     out += "further " + function.name + "@" + std::string(sources.text(function.place)) + ";";
@@ -166,9 +174,56 @@ TEST(PythonRecipe, ReadsLiterals) {
             "m.a=\"bf16\"<torch.bfloat16>;m.b=\"flash\"<AttnBackend.flash>;m.c=\"F.silu\"<F.silu>;");
 }
 
-TEST(PythonRecipe, TheLastOfEqualKeysOfADictHolds) {
-  EXPECT_EQ(python("cfg.m.a = {'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}\n"),
-            "m.a={ k = 4, l = { x = 3 } }<{'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}>;");
+TEST(PythonRecipe, NamesKeysThatStandTwiceInADict) {
+  EXPECT_EQ(
+      python("cfg.m.a = {'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}\n"),
+      "m.a={ k = 4, l = { x = 3 } }<{'k': 1, 'l': {'x': 2, 'x': 3}, 'k': 4}>;twice 'x'@33;twice 'k'@42;");
+  // Of a name that stands for a dict too, but not of one that is not used.
+  EXPECT_EQ(python("D = {'k': 1, 'k': 2}\nE = {'k': 1, 'k': 2}\ncfg.m.a = cfg.m.b = D\n"),
+            "m.a={ k = 2 }<{'k': 1, 'k': 2}>;m.b={ k = 2 }<{'k': 1, 'k': 2}>;twice 'k'@13;");
+}
+
+TEST(PythonRecipe, ReadsParenthesesInLinearTime) {
+  // The deepest nesting that is read: two tries at each depth would take hours.
+  const std::string open(31, '('), close(31, ')');
+  EXPECT_EQ(python("cfg.m.a = " + open + "4" + close + "\n"), "m.a=4<4>;");
+  EXPECT_EQ(python("cfg.m.a = ((1), (2,), ())\n"), "m.a=[1, [2], []]<((1), (2,), ())>;");
+  EXPECT_EQ(python("cfg.m.a = (1 2)\n"), "m.a=?an expression that is no literal<(1 2)>;");
+}
+
+TEST(PythonRecipe, ReadsElementsNamedByLiterals) {
+  EXPECT_EQ(python("cfg['m']['a'] = 1\ncfg.m[ \"b\" ] = 2\n"), "m.a=1<1>;m.b=2<2>;");
+  EXPECT_EQ(python("cfg.m.a[0] = 1\n"), "m.a=?an assignment to an element<1>;");
+  // Any key may be meant: an assignment without a path.
+  EXPECT_EQ(python("cfg.m.a = 1\ncfg[x].b = 2\ncfg.m[x] = 3\nsetattr(cfg, x, 4)\nother[x] = 5\n"),
+            "m.a=1<1>;=?an assignment to an element<2>;=?an assignment to an element<3>;=?set under a name "
+            "that is not known<4>;");
+  // Assignments to elements of another variable do not make it the config.
+  EXPECT_EQ(python("d[1] = 1\nd[2] = 2\ncfg.m.a = 3\n"), "m.a=3<3>;");
+  EXPECT_EQ(python("cfg.m.a = 1\ndel cfg.m.a, cfg.m.b\n"),
+            "m.a=1<1>;m.a=?it is deleted<cfg.m.a>;m.b=?it is deleted<cfg.m.b>;");
+}
+
+TEST(PythonRecipe, TakesVariablesOfTheProcess) {
+  EXPECT_EQ(
+      python("os.environ['A'] = 'x'\nos.environ['B'] = str(1)\nos.environ['C'] = 'y'\ncfg.m.a = 1\n"),
+      "env_vars.A=\"x\"<'x'>;env_vars.B=?an expression that is no literal<str(1)>;env_vars.C=\"y\"<'y'>;"
+      "m.a=1<1>;");
+}
+
+TEST(PythonRecipe, ListsCallsThatMayChangeTheConfig) {
+  EXPECT_EQ(python("cfg.m.a = 1\nprepare(cfg, 2)\ntune(x=cfg.m)\ncfg.m.update(y)\n"),
+            "m.a=1<1>;changed by prepare(cfg, 2);changed by tune(x=cfg.m);changed by cfg.m.update(y);");
+  // These only read it, or concern another variable.
+  EXPECT_EQ(python("def f():\n    cfg.m.a = 1\n    print(cfg)\n    pretrain(cfg)\n    other(x)\n    "
+                   "log.info(cfg.m.a)\n    return (cfg)\ndef g():\n    prepare(cfg)\n"),
+            "m.a=1<1>;");
+}
+
+TEST(PythonRecipe, ByteOrderMarksHideNothing) {
+  EXPECT_EQ(python("\xEF\xBB\xBF"
+                   "cfg.m.a = 1\r\ncfg.m.b = 2\r\n"),
+            "m.a=1<1>;m.b=2<2>;");
 }
 
 TEST(PythonRecipe, SaysWhatIsNoLiteral) {
@@ -176,7 +231,7 @@ TEST(PythonRecipe, SaysWhatIsNoLiteral) {
                    "x:\n    cfg.m.e = 1\ncfg.m.f = 2\n"),
             "m.a=?an expression that is no literal<2 * 4>;m.b=?an expression that is no "
             "literal<f(x)>;m.c=?an augmented assignment<1>;"
-            "m.d=?an assignment to an element<1>;m.e=?a value set under a condition or in a "
+            "m.d.k=1<1>;m.e=?a value set under a condition or in a "
             "loop<1>;m.f=2<2>;base base_config()");
   EXPECT_EQ(python("cfg.m.a = 99999999999999999999\n"),
             "m.a=?an expression that is no literal<99999999999999999999>;");

@@ -31,6 +31,9 @@ TEST(EnvFile, ReadsLinesExportsAndQuotes) {
   EXPECT_EQ(env_shown("# c\nA=1\nexport B=two # x\nC='a b'\nD=\"x\\\"y\"\n\nE=\n"),
             "A=1@6-7;B=two@17-20;C=a b@27-32;D=x\"y@35-41;E=@45-45;");
   EXPECT_EQ(env_shown("A=1\r\nB=2\r\n"), "A=1@2-3;B=2@7-8;");
+  EXPECT_EQ(env_shown("\xEF\xBB\xBF"
+                      "A=1\n"),
+            "A=1@5-6;");
   EXPECT_EQ(env_shown("A=a#b C=d"), "A=a#b@2-5;C=d@8-9;");
 }
 

@@ -74,6 +74,15 @@ TEST(YamlDocument, ReportsProblemsAtTheirPlace) {
             "1:5 a NUL byte stands in the text; this looks like a binary file");
   EXPECT_FALSE(Parsed("a: [1, 2").tree);
   EXPECT_FALSE(Parsed("a: \"x").tree);
+  // A quote that the end of the text closes would swallow all that stands behind it.
+  EXPECT_EQ(Parsed("a: \"x\nb: 2\n").shown(), "1:4 the quote is not closed");
+  EXPECT_EQ(Parsed("a: 'it''s\n").shown(), "1:4 the quote is not closed");
+  EXPECT_EQ(Parsed("a: &x \"x\\\"\n").shown(), "1:7 the quote is not closed");
+}
+
+TEST(YamlDocument, TakesTabsBetweenBracketsAsJsonDoes) {
+  EXPECT_EQ(Parsed("{\n\t\"a\": 1,\n\t\"b\":\t[1,\t2]\n}\n").value(), "{ a = 1, b = [1, 2] }");
+  EXPECT_EQ(Parsed("\xEF\xBB\xBF\n{\r\n\t\"a\": 1\r\n}\r\n").value(), "{ a = 1 }");
 }
 
 TEST(YamlDocument, KeepsTheLastOfDuplicatesWhenAsked) {

@@ -1,0 +1,133 @@
+// What no reader can understand is said where it stands, and nothing else of the text is lost over it.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "compiler/config/exchange/read_config.h"
+
+namespace capstan {
+namespace {
+
+const SchemaView& view_of(ConfigFormat format) {
+  static const SchemaView lm(builtin_schema(), *builtin_schema().find_stack("megatron-lm-0.19"));
+  static const SchemaView bridge(builtin_schema(), *builtin_schema().find_stack("bridge-0.4"));
+  return std::string(frontend_of_format(format)) == "megatron-lm" ? lm : bridge;
+}
+
+/// "line:column CODE `text`; ..." of the findings.
+struct Read {
+  SourceMap sources;
+  Sink sink;
+  ReadRecord record;
+  Config config;
+
+  Read(ConfigFormat format, std::string text) {
+    const SourceId id = sources.add("x", std::move(text), SourceKind::file);
+    const auto layers = read_config(id, format, view_of(format), sources, disk_reader(), sink, record);
+    if (layers) config = compose(*layers, sink);
+  }
+  std::string findings() const {
+    std::string out;
+    for (const Diagnostic& diagnostic : sink.diagnostics()) {
+      const Span place = diagnostic.labels.at(0).span;
+      const LineColumn at = sources[place.source].locate(place.begin);
+      out += (out.empty() ? "" : "; ") + std::to_string(at.line) + ":" + std::to_string(at.column) + " " +
+             diagnostic.code + " `" + std::string(sources.text(place)) + "`";
+    }
+    return out;
+  }
+  std::string value(const char* path) const {
+    const Setting* setting = config.find(path);
+    return setting == nullptr ? "absent" : to_text(setting->value);
+  }
+};
+
+TEST(BadInput, ByteOrderMarksAndWindowsLineEndsHideNothing) {
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::pair<ConfigFormat, std::string> texts[] = {
+      {ConfigFormat::toml, "[model]\r\nnum_layers = 2\r\nhidden_size = 64\r\n"},
+      {ConfigFormat::megatron_args, "--num-layers 2\r\n--hidden-size 64\r\n"},
+      {ConfigFormat::megatron_args, "torchrun train.py --num-layers 2 \\\r\n  --hidden-size 64\r\n"},
+      {ConfigFormat::functional_test, "MODEL_ARGS:\r\n  --num-layers: 2\r\n  --hidden-size: 64\r\n"},
+      {ConfigFormat::bridge_yaml, "model:\r\n  num_layers: 2\r\n  hidden_size: 64\r\n"},
+      {ConfigFormat::python, "cfg.model.num_layers = 2\r\ncfg.model.hidden_size = 64\r\n"},
+      {ConfigFormat::hydra, "model.num_layers=2\r\nmodel.hidden_size=64\r\n"},
+      {ConfigFormat::hf_config, "{\"num_hidden_layers\": 2,\r\n\t\"hidden_size\": 64}\r\n"}};
+  for (const auto& [format, text] : texts) {
+    const Read read(format, mark + text);
+    EXPECT_EQ(read.findings(), "") << format_name(format);
+    EXPECT_EQ(read.value("model.num_layers"), "2") << format_name(format);
+    EXPECT_EQ(read.value("model.hidden_size"), "64") << format_name(format);
+  }
+}
+
+TEST(BadInput, QuotesThatDoNotCloseAreNamedAtTheirOpening) {
+  EXPECT_EQ(Read(ConfigFormat::bridge_yaml, "model:\n  num_layers: \"2\n  hidden_size: 64\n").findings(),
+            "2:15 SY007 `\"`");
+  EXPECT_EQ(Read(ConfigFormat::functional_test, "MODEL_ARGS:\n  --num-layers: '2\n").findings(),
+            "2:17 SY007 `'`");
+  EXPECT_EQ(Read(ConfigFormat::hf_config, "{\"hidden_size\": 64, \"model_type\": \"llama}\n").findings(),
+            "1:35 SY007 `\"`");
+  EXPECT_EQ(Read(ConfigFormat::megatron_args, "t.py --a 1 \\\n --num-layers \"2 --b\n").findings(),
+            "2:15 SY008 `\"`");
+  EXPECT_EQ(Read(ConfigFormat::python, "cfg.model.a = 1\ncfg.model.b = 'x\n").findings(), "2:15 SY009 `'`");
+  EXPECT_EQ(Read(ConfigFormat::hydra, "model.num_layers=2\nmodel.x='y\n").findings(), "2:11 SY005 ``");
+  EXPECT_EQ(Read(ConfigFormat::toml, "[model]\nx = \"y\n").findings().substr(0, 10), "2:5 SY001 ");
+}
+
+TEST(BadInput, WhatStandsTwiceIsNamed) {
+  EXPECT_EQ(Read(ConfigFormat::bridge_yaml, "model:\n  num_layers: 2\n  num_layers: 4\n").findings(),
+            "3:3 EX007 `num_layers`");
+  EXPECT_EQ(Read(ConfigFormat::hf_config, "{\"hidden_size\": 64,\n \"hidden_size\": 128}").findings(),
+            "2:2 EX007 `\"hidden_size\"`");
+  const Read arguments(ConfigFormat::megatron_args,
+                       "--num-layers 2 --hidden-size 64 --bf16\n--num-layers 4 --hidden-size 64 --bf16\n");
+  EXPECT_EQ(arguments.findings(), "2:1 EX007 `--num-layers`");  // the others say the same again
+  EXPECT_EQ(arguments.value("model.num_layers"), "4");
+  const Read overrides(ConfigFormat::hydra,
+                       "model.num_layers=2\nmodel.hidden_size=64\n+model.num_layers=4\n"
+                       "model.hidden_size=64\n");
+  EXPECT_EQ(overrides.findings(), "3:2 EX007 `model.num_layers`");
+  EXPECT_EQ(overrides.value("model.num_layers"), "4");
+  const Read recipe(ConfigFormat::python, "cfg.env_vars = {'A': '1', 'A': '2'}\n");
+  EXPECT_EQ(recipe.findings(), "1:27 EX007 `'A'`");
+  EXPECT_EQ(recipe.value("env.A"), "\"2\"");
+}
+
+TEST(BadInput, VariablesThatAreNoPlainValuesAreOpen) {
+  const Read test(ConfigFormat::functional_test,
+                  "ENV_VARS:\n  A: [1]\n  B: 2\nMODEL_ARGS:\n  --bf16: true\n");
+  EXPECT_EQ(test.findings(), "2:6 EX002 `[1]`");
+  EXPECT_EQ(test.value("env.B"), "\"2\"");
+  EXPECT_EQ(Read(ConfigFormat::functional_test, "ENV_VARS:\n- A\nMODEL_ARGS:\n  --bf16: true\n").findings(),
+            "2:1 EX002 `- A`");
+  const Read run_config(ConfigFormat::bridge_yaml, "env_vars:\n  A: [1]\n  B: 2\n");
+  EXPECT_EQ(run_config.findings(), "2:6 EX004 `[1]`");
+  EXPECT_EQ(run_config.value("env.A"), "\"?\"");
+  EXPECT_EQ(run_config.value("env.B"), "\"2\"");
+  const Read overrides(ConfigFormat::hydra, "++env_vars.A=[1]\n++env_vars.B=2\n");
+  EXPECT_EQ(overrides.findings(), "1:14 EX004 `[1]`");
+  EXPECT_EQ(overrides.value("env.A"), "\"?\"");
+  const Read recipe(ConfigFormat::python,
+                    "cfg.env_vars = {'A': [1]}\ncfg.env_vars['B'] = f()\nos.environ['C'] = 'x'\n");
+  EXPECT_EQ(recipe.findings(), "1:22 EX004 `[1]`; 2:21 EX004 `f()`");
+  EXPECT_EQ(recipe.value("env.A") + recipe.value("env.B") + recipe.value("env.C"), "\"?\"\"?\"\"x\"");
+}
+
+TEST(BadInput, RecipesThatSetUnknownKeysSaySo) {
+  const Read recipe(ConfigFormat::python,
+                    "cfg.model.num_layers = 2\ncfg[name].x = 1\ncfg.model[name] = 1\nprepare(cfg)\n"
+                    "cfg['model']['hidden_size'] = 64\n");
+  EXPECT_EQ(recipe.findings(),
+            "4:1 EX006 `prepare(cfg)`; 2:1 EX004 `cfg[name].x`; 3:1 EX004 `cfg.model[name]`");
+  EXPECT_EQ(recipe.value("model.hidden_size"), "64");
+}
+
+TEST(BadInput, JsonIsToldByItsName) {
+  EXPECT_EQ(detect_format("config.json", "[1, 2]\n"), ConfigFormat::hf_config);
+  EXPECT_EQ(Read(ConfigFormat::hf_config, "[1, 2]\n").findings(), "1:1 EX005 `[`");
+}
+
+}  // namespace
+}  // namespace capstan
