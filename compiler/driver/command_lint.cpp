@@ -133,7 +133,7 @@ class Linter {
     CheckOptions check_options;
     check_options.explain = !options_.no_explain;
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
-                       workspace_.sources(), &workspace_.book_for(prepared->stack.stack)},
+                       workspace_.sources(), prepared->shared},
                       check_options, sink);
     std::vector<Diagnostic> found = sink.take();
     summary.suppressed +=

@@ -36,9 +36,9 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
   if (workspace.ok()) source = workspace.read_source(file, "<stdin>", sink);
   if (source) prepared = workspace.prepare(*source, sink);
   if (prepared) {
-    check_and_suggest(
-        {prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()}, {},
-        sink);
+    check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
+                       workspace.sources(), prepared->shared},
+                      {}, sink);
   }
   compiled.findings = sink.take();
   if (prepared) {

@@ -50,14 +50,14 @@ Reading judge(Workspace& workspace, const std::string& path, const std::string& 
     check_options.solver_timeout_ms = options.timeout_ms;
     check_options.explain = explain;
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
-                       workspace.sources(), &workspace.book_for(prepared->stack.stack)},
+                       workspace.sources(), prepared->shared},
                       check_options, sink);
     reading.diagnostics = sink.take();
     suppress_findings(reading.diagnostics, source, *prepared, workspace.sources(), options.known,
                       options.date);
     if (!prepared->config.broken.empty()) {
       const RuleSet& rules = *prepared->rules->set;
-      const Facts facts = derive_facts(prepared->config, *prepared->schema, rules.names);
+      const Facts facts = prepared->shared->facts_of(prepared->config);
       for (const Violation& violation : evaluate(*prepared->rules, facts).violations) {
         const RuleItem& item = rules.items[violation.item];
         if (!violation.undecided && item.kind == RuleItem::Kind::check)

@@ -95,6 +95,7 @@ std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader
   PerStack& known = of(prepared.stack.stack);
   prepared.schema = known.view.get();
   prepared.rules = &known.rules;
+  prepared.shared = known.shared.get();
   bind(prepared.config, *prepared.schema, sink);
   prepared.bound = sink.count(Severity::error) == errors;
   return prepared;
@@ -125,20 +126,19 @@ std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const Fi
                      options_.run);
 }
 
-const RuleBook& Workspace::book_for(const Stack& stack) {
-  PerStack& entry = of(stack);
-  if (!entry.book) entry.book = std::make_unique<RuleBook>(*entry.view, entry.rules);
-  return *entry.book;
-}
-
 Workspace::PerStack& Workspace::of(const Stack& stack) {
+  if (last_stack_ != nullptr && last_stack_->stack.name == stack.name &&
+      last_stack_->stack.components == stack.components)
+    return *last_stack_;
   const auto [found, is_new] = stacks_.try_emplace(key_of(stack));
   PerStack& entry = found->second;
   if (is_new) {
     entry.stack = stack;
     entry.view = std::make_unique<SchemaView>(schema(), entry.stack);
     entry.rules = select(rules_, entry.stack);
+    entry.shared = std::make_unique<StackRules>(*entry.view, entry.rules);
   }
+  last_stack_ = &entry;
   return entry;
 }
 

@@ -16,7 +16,7 @@
 #include "compiler/facts/stack_choice.h"
 #include "compiler/ruleset/rule.h"
 #include "compiler/schema/schema.h"
-#include "compiler/solve/subject.h"
+#include "compiler/solve/stack_rules.h"
 #include "grammar/source/source_file.h"
 
 namespace capstan {
@@ -27,6 +27,7 @@ struct PreparedConfig {
   StackChoice stack;
   const SchemaView* schema = nullptr;
   const ActiveRules* rules = nullptr;
+  StackRules* shared = nullptr;  ///< what all configs of the stack share
   ConfigFormat format = ConfigFormat::toml;
   ReadRecord record;  ///< what a reader of another format met besides keys
   bool bound = true;  ///< false: binding reported problems (Config::broken names the keys)
@@ -55,15 +56,13 @@ class Workspace {
 
   const SchemaView& view_of(const Stack& stack) { return *of(stack).view; }
   const ActiveRules& rules_for(const Stack& stack) { return of(stack).rules; }
-  /// Rules of the stack, indexed for the solver; made on first use.
-  const RuleBook& book_for(const Stack& stack);
 
  private:
   struct PerStack {
     Stack stack;
     std::unique_ptr<SchemaView> view;
     ActiveRules rules;
-    std::unique_ptr<RuleBook> book;
+    std::unique_ptr<StackRules> shared;
   };
   PerStack& of(const Stack& stack);
   std::optional<std::vector<Layer>> read_layers(SourceId file, const FileReader& reader,
@@ -76,6 +75,7 @@ class Workspace {
   std::vector<Layer> environment_layers_, override_layers_;
   std::set<SourceId> argument_files_;       ///< given as `@file`
   std::map<std::string, PerStack> stacks_;  ///< by name and versions
+  PerStack* last_stack_ = nullptr;          ///< asked for last: configs come in runs of one stack
 };
 
 }  // namespace capstan

@@ -9,6 +9,9 @@
 namespace capstan {
 namespace {
 
+constexpr std::string_view kTargetSection = "target";
+constexpr std::string_view kClusterSection = "cluster";
+
 void make_known(Fact& fact, Value value) {
   fact.state = Fact::State::known;
   fact.value = std::move(value);
@@ -31,9 +34,9 @@ class Deriver {
     Fact fact;
     fact.setting = config_.find(name);
     const std::string_view section = section_of(name);
-    if (section == "target")
+    if (section == kTargetSection)
       derive_target(std::string_view(name).substr(section.size() + 1), fact);
-    else if (section == "cluster")
+    else if (section == kClusterSection)
       derive_cluster(std::string_view(name).substr(section.size() + 1), fact);
     else if (section == kEnvironmentSection)
       derive_variable(fact);
@@ -161,6 +164,26 @@ Facts derive_facts(const Config& config, const SchemaView& schema, const FactNam
   facts.values.reserve(names.size());
   const Deriver deriver(config, schema);
   for (FactId id = 0; id < names.size(); ++id) facts.values.push_back(deriver.derive(names.name(id)));
+  return facts;
+}
+
+StackFacts::StackFacts(const SchemaView& schema, const FactNames& names)
+    : unset_(derive_facts(Config{}, schema, names)) {
+  unset_.config = nullptr;
+  for (FactId id = 0; id < names.size(); ++id) {
+    const std::string_view section = section_of(names.name(id));
+    if (section == kTargetSection || section == kClusterSection) dependent_.push_back(id);
+  }
+}
+
+Facts StackFacts::of(const Config& config) const {
+  Facts facts = unset_;
+  facts.config = &config;
+  const Deriver deriver(config, *facts.schema);
+  for (const auto& [path, setting] : config.settings) {
+    if (FactId id = 0; facts.names->find(path, id)) facts.values[id] = deriver.derive(path);
+  }
+  for (const FactId id : dependent_) facts.values[id] = deriver.derive(facts.names->name(id));
   return facts;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,8 +27,13 @@ class FactNames {
   bool find(std::string_view name, FactId& id) const;
 
  private:
+  struct HashText {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+
   std::vector<std::string> names_;
-  std::unordered_map<std::string, FactId> ids_;
+  std::unordered_map<std::string, FactId, HashText, std::equal_to<>> ids_;
 };
 
 /// A fact's value. `unknown` is not none: nobody said it and no default exists (GPU architecture, torch

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
+#include <optional>
 #include <tuple>
 
 #include "compiler/config/conform.h"
-#include "compiler/facts/derive.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/domain.h"
 #include "compiler/solve/repair.h"
@@ -24,8 +23,7 @@ KeyChange as_change(const Subject& subject, const Assignment& assignment) {
 }
 
 /// What the actions of fixes read: keys as the config has them; what rules define, as they left it.
-Facts facts_for_actions(const Subject& subject) {
-  Facts facts = evaluate(subject.book.rules, subject.facts).final_facts;
+Facts facts_for_actions(const Subject& subject, Facts facts) {
   for (FactId fact = 0; fact < facts.values.size(); ++fact) {
     if (is_changeable(subject, fact)) facts.values[fact] = subject.facts.values[fact];
   }
@@ -96,43 +94,62 @@ std::vector<Assignment> assignments_of(const Subject& subject, const std::vector
   return out;
 }
 
-/// The checks that fail, and `target` where it is a rewrite that takes effect.
-std::set<std::string> finding_names(const CheckRequest& request, const Facts& facts, std::uint32_t target) {
-  std::set<std::string> names;
-  for (const Violation& violation : evaluate(request.rules, facts).violations) {
-    const RuleItem& item = request.rules.set->items[violation.item];
-    if (!violation.undecided && (item.kind == RuleItem::Kind::check || violation.item == target))
-      names.insert(item.code + " " + std::to_string(violation.item));
+/// The checks that fail, as items in framework order.
+std::vector<std::uint32_t> failed_checks(const CheckRequest& request, const Evaluation& evaluation) {
+  std::vector<std::uint32_t> items;
+  for (const Violation& violation : evaluation.violations) {
+    if (!violation.undecided && request.rules.set->items[violation.item].kind == RuleItem::Kind::check)
+      items.push_back(violation.item);
   }
-  return names;
+  return items;
 }
+
+/// Whether no check fails with these facts but those that failed `before`, and `gone` is violated no more.
+bool adds_nothing(const CheckRequest& request, const std::vector<std::uint32_t>& before, Facts facts,
+                  std::uint32_t gone = Finding::kNoItem) {
+  for (const std::uint32_t item : decided_violations(request.rules, facts)) {
+    if (item == gone) return false;
+    if (request.rules.set->items[item].kind == RuleItem::Kind::check &&
+        std::find(before.begin(), before.end(), item) == before.end())
+      return false;
+  }
+  return true;
+}
+
+/// What the findings of one config share.
+struct Case {
+  const CheckRequest& request;
+  const Subject& subject;
+  const Evaluation& evaluation;
+  const SuggestOptions& options;
+  std::vector<std::uint32_t> failed;  ///< checks, as items
+  std::optional<Facts> action_facts;  ///< made when a fix needs it
+};
 
 class Suggester {
  public:
-  Suggester(const CheckRequest& request, const Subject& subject, std::uint32_t item,
-            const SuggestOptions& options, std::optional<Facts>& action_facts)
-      : request_(request),
-        subject_(subject),
-        item_(request.rules.set->items[item]),
-        options_(options),
-        context_(options.context ? options.context : make_solver_context()),
-        action_facts_(action_facts),
+  Suggester(Case& of, std::uint32_t item)
+      : case_(of),
+        request_(of.request),
+        subject_(of.subject),
+        item_(of.request.rules.set->items[item]),
+        options_(of.options),
         target_(item) {}
 
-  std::vector<Suggestion> run() {
+  /// Best first.
+  std::vector<Fix> run() {
+    const bool is_check = item_.kind == RuleItem::Kind::check;
     const auto position = subject_.index().position_of(target_);
-    if (!position) return {};
+    if (!position || (item_.fixes.empty() && !is_check)) return {};
     position_ = *position;
-    before_ = finding_names(request_, subject_.facts, target_);
-    if (!item_.fixes.empty() && !action_facts_) action_facts_ = facts_for_actions(subject_);
     for (const ResolvedFix& fix : item_.fixes) authored(fix);
-    if (suggestions_.empty() && item_.kind == RuleItem::Kind::check) searched();
-    std::stable_sort(suggestions_.begin(), suggestions_.end(), [](const Suggestion& a, const Suggestion& b) {
-      return std::tuple(a.fix.applicability == Applicability::display_only, a.fix.applicability) <
-             std::tuple(b.fix.applicability == Applicability::display_only, b.fix.applicability);
+    if (fixes_.empty() && is_check) searched();
+    std::stable_sort(fixes_.begin(), fixes_.end(), [](const Fix& a, const Fix& b) {
+      return std::tuple(a.applicability == Applicability::display_only, a.applicability) <
+             std::tuple(b.applicability == Applicability::display_only, b.applicability);
     });
-    if (suggestions_.size() > options_.limit) suggestions_.resize(options_.limit);
-    return std::move(suggestions_);
+    if (fixes_.size() > options_.limit) fixes_.resize(options_.limit);
+    return std::move(fixes_);
   }
 
   /// The search met its limit: that there is no suggestion says nothing.
@@ -140,14 +157,12 @@ class Suggester {
 
  private:
   bool verified(const std::vector<Assignment>& assignments) const {
-    const std::set<std::string> after =
-        finding_names(request_, with_changes(subject_.facts, assignments), target_);
-    if (after.contains(item_.code + " " + std::to_string(target_))) return false;
-    return std::includes(before_.begin(), before_.end(), after.begin(), after.end());
+    return adds_nothing(request_, case_.failed, with_changes(subject_.facts, assignments), target_);
   }
 
   void authored(const ResolvedFix& fix) {
-    const auto changes = changes_of(subject_, fix, *action_facts_);
+    if (!case_.action_facts) case_.action_facts = facts_for_actions(subject_, case_.evaluation.final_facts);
+    const auto changes = changes_of(subject_, fix, *case_.action_facts);
     if (!changes) return;
     const std::vector<Assignment> assignments = assignments_of(subject_, *changes);
     if (assignments.empty()) return;
@@ -190,7 +205,7 @@ class Suggester {
     request.limit = options_.limit;
     request.touch_model = options_.touch_model;
     request.smt.timeout_ms = options_.solver_timeout_ms;
-    request.smt.context = context_;
+    request.smt.context = options_.context;
     return request;
   }
 
@@ -224,47 +239,39 @@ class Suggester {
     }
     assignments_.push_back(assignments);
     EditPlan plan = plan_edits(changes, request_.config, request_.sources);
-    Suggestion suggestion;
-    suggestion.changes = changes;
-    suggestion.fix.title = std::move(title);
-    suggestion.fix.applicability = applicability;
-    suggestion.fix.cost = cost;
-    suggestion.fix.edits = std::move(plan.edits);
-    suggestion.fix.verified = true;
+    Fix fix;
+    fix.title = std::move(title);
+    fix.applicability = applicability;
+    fix.cost = cost;
+    fix.edits = std::move(plan.edits);
+    fix.verified = true;
     if (!plan.by_hand.empty()) {
-      suggestion.fix.applicability = Applicability::display_only;
+      fix.applicability = Applicability::display_only;
       std::string words;
       for (const std::string& clause : plan.by_hand) words += (words.empty() ? "" : ", ") + clause;
-      suggestion.fix.title += ": " + words;
+      fix.title += ": " + words;
     }
-    suggestions_.push_back(std::move(suggestion));
+    fixes_.push_back(std::move(fix));
   }
 
+  Case& case_;
   const CheckRequest& request_;
   const Subject& subject_;
   const RuleItem& item_;
   const SuggestOptions& options_;
-  std::shared_ptr<SolverContext> context_;
-  std::optional<Facts>& action_facts_;  // shared by the findings of one config; made when a fix needs it
   std::uint32_t target_;
   std::uint32_t position_ = 0;
-  std::set<std::string> before_;
-  std::vector<Suggestion> suggestions_;
+  std::vector<Fix> fixes_;
   std::vector<std::vector<Assignment>> assignments_;
   bool limit_met_ = false;
 };
 
 }  // namespace
 
-std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
-                                const SuggestOptions& options) {
-  std::optional<Facts> action_facts;
-  return Suggester(request, subject, item, options, action_facts).run();
-}
-
 bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
                   SmtOptions options) {
-  const auto changes = changes_of(subject, fix, facts_for_actions(subject));
+  const auto changes = changes_of(
+      subject, fix, facts_for_actions(subject, evaluate(subject.book.rules, subject.facts).final_facts));
   if (!changes) return false;
   RepairRequest request;
   request.fixed = assignments_of(subject, *changes);
@@ -275,23 +282,20 @@ bool fix_can_work(const Subject& subject, std::uint32_t position, const Resolved
   return !find_repairs(subject, request).found.empty();
 }
 
-void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& given) {
+void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Finding>& findings,
+               const SuggestOptions& given) {
   if (findings.empty()) return;
   SuggestOptions options = given;
   if (!options.context) options.context = make_solver_context();
-  std::unique_ptr<RuleBook> own;
-  if (request.book == nullptr) own = std::make_unique<RuleBook>(request.schema, request.rules);
-  const Subject subject(request.config, own ? *own : *request.book);
-  std::optional<Facts> action_facts;
+  const Evaluation& evaluation = judgement.evaluation();
+  Case one{request, judgement.subject(), evaluation, options, failed_checks(request, evaluation), {}};
   for (Finding& finding : findings) {
     if (finding.item == Finding::kNoItem) continue;
     // A hint gets the fixes that its author wrote; none is searched for it.
     if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty())
       continue;
-    Suggester suggester(request, subject, finding.item, options, action_facts);
-    for (Suggestion& suggestion : suggester.run()) {
-      finding.diagnostic.fixes.push_back(std::move(suggestion.fix));
-    }
+    Suggester suggester(one, finding.item);
+    for (Fix& fix : suggester.run()) finding.diagnostic.fixes.push_back(std::move(fix));
     if (finding.diagnostic.fixes.empty() && suggester.limit_met()) {
       finding.diagnostic.notes.push_back(
           {Note::Kind::help, "undecided: the search for a way out met its limit", ""});
@@ -301,20 +305,8 @@ void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, cons
 
 namespace {
 
-/// Whether the config after the changes has no finding that it did not have.
-bool adds_nothing(const CheckRequest& request, const std::vector<KeyChange>& changes) {
-  const Config changed = with_key_changes(request.config, changes);
-  const FactNames& names = request.rules.set->names;
-  constexpr std::uint32_t kNone = 0xffffffffu;
-  const std::set<std::string> before =
-      finding_names(request, derive_facts(request.config, request.schema, names), kNone);
-  const std::set<std::string> after =
-      finding_names(request, derive_facts(changed, request.schema, names), kNone);
-  return std::includes(before.begin(), before.end(), after.begin(), after.end());
-}
-
 /// A key that the release does not have: its name there, or else without it.
-void add_release_fixes(const CheckRequest& request, Diagnostic& diagnostic) {
+void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagnostic& diagnostic) {
   if (diagnostic.code != "TY003" || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1) return;
   const std::string& path = diagnostic.keys[0];
   const Setting* setting = request.config.find(path);
@@ -322,7 +314,9 @@ void add_release_fixes(const CheckRequest& request, Diagnostic& diagnostic) {
   if (setting == nullptr || view.info == nullptr) return;
   const auto add = [&](std::string title, Applicability applicability, const KeyChange& change) {
     EditPlan plan = plan_edits({change}, request.config, request.sources);
-    if (!adds_nothing(request, {change})) return;
+    const Config changed = with_key_changes(request.config, {change});
+    if (!adds_nothing(request, failed_checks(request, judgement.evaluation()), judgement.facts_of(changed)))
+      return;
     Fix fix;
     fix.title = std::move(title);
     fix.applicability = plan.complete() ? applicability : Applicability::display_only;
@@ -346,18 +340,19 @@ void add_release_fixes(const CheckRequest& request, Diagnostic& diagnostic) {
 }  // namespace
 
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
+  Judgement judgement(request);
   if (options.suggest_fixes) {
     std::vector<Diagnostic> problems = sink.take();
     for (Diagnostic& problem : problems) {
-      add_release_fixes(request, problem);
+      add_release_fixes(request, judgement, problem);
       sink.report(std::move(problem));
     }
   }
-  std::vector<Finding> findings = find_violations(request, options);
+  std::vector<Finding> findings = find_violations(request, judgement, options);
   if (options.suggest_fixes) {
     SuggestOptions suggest_options;
     suggest_options.solver_timeout_ms = options.solver_timeout_ms;
-    add_fixes(request, findings, suggest_options);
+    add_fixes(request, judgement, findings, suggest_options);
   }
   for (Finding& finding : findings) sink.report(std::move(finding.diagnostic));
 }

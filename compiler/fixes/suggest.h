@@ -22,21 +22,12 @@ struct SuggestOptions {
   std::shared_ptr<SolverContext> context;  ///< null: one for all findings of a call
 };
 
-/// A fix with the changes that it stands for.
-struct Suggestion {
-  Fix fix;
-  std::vector<KeyChange> changes;
-};
-
-/// Best first. `item` is the violated check (index into RuleSet::items).
-std::vector<Suggestion> suggest(const CheckRequest& request, const Subject& subject, std::uint32_t item,
-                                const SuggestOptions& options);
-
 /// Whether one authored fix, with what it needs, clears its finding and adds none.
 bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix, SmtOptions options);
 
 /// Adds fixes to the diagnostics of errors and warnings.
-void add_fixes(const CheckRequest& request, std::vector<Finding>& findings, const SuggestOptions& options);
+void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Finding>& findings,
+               const SuggestOptions& options);
 
 /// find_violations and add_fixes (unless options.suggest_fixes is off), reported.
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink);

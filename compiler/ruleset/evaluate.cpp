@@ -17,7 +17,7 @@ void assign(Fact& fact, const ValueView& view) {
   fact.is_set = view.tag == ValueView::Tag::set;
   // The view may refer to this very fact: copy before the old value goes.
   const Version version = fact.is_version ? *view.version : Version{};
-  fact.value = fact.is_set ? Value(unique_elements(view.value->list())) : view.to_value();
+  fact.value = view.to_value();
   fact.version = version;
 }
 
@@ -61,26 +61,27 @@ class Walk {
     return when;
   }
 
-  /// Applies a rewrite and gives its changes. All its values are computed before the first is assigned. When
-  /// it is unknown whether it takes place, what it writes becomes unknown, and there is no change to tell.
-  std::vector<Violation::Change> rewrite(const RuleItem& item, Truth when) {
-    std::vector<Fact> after;
-    after.reserve(item.assignments.size());
+  /// Applies a rewrite and adds its changes to `changes`, unless that is null. All its values are computed
+  /// before the first is assigned. When it is unknown whether it takes place, what it writes becomes unknown,
+  /// and there is no change to tell.
+  void rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>* changes) {
+    after_.clear();
     for (const ResolvedAction& action : item.assignments) {
-      assign(after.emplace_back(facts_.values[action.key]),
+      assign(after_.emplace_back(),
              when == Truth::unknown ? ValueView::unknown() : evaluator_.evaluate(action.value));
     }
     evaluator_.clear();
-    std::vector<Violation::Change> changes;
-    for (std::size_t index = 0; index < after.size(); ++index) {
+    for (std::size_t index = 0; index < after_.size(); ++index) {
       const FactId key = item.assignments[index].key;
       Fact& fact = facts_.values[key];
-      if (when == Truth::yes && !same_fact(fact, after[index]))
-        changes.push_back({key, fact.value, after[index].value});
-      fact = std::move(after[index]);
+      Fact& next = after_[index];
+      if (changes != nullptr && when == Truth::yes && !same_fact(fact, next))
+        changes->push_back({key, fact.value, next.value});
+      next.set = fact.set;
+      next.setting = fact.setting;
+      fact = std::move(next);
       if (fact.state == Fact::State::unknown) unknown_from_[key] = &item;
     }
-    return changes;
   }
 
   Violation violation(std::uint32_t index, bool undecided) const {
@@ -120,6 +121,7 @@ class Walk {
   Facts& facts_;
   ExpressionEvaluator evaluator_;
   std::unordered_map<FactId, const RuleItem*> unknown_from_;  // who made a fact unknown
+  std::vector<Fact> after_;                                   // of one rewrite; kept for its memory
 };
 
 }  // namespace
@@ -143,17 +145,46 @@ Evaluation evaluate(const ActiveRules& rules, Facts facts) {
       case RuleItem::Kind::rewrite: {
         const Truth when = walk.takes_place(item);
         if (when == Truth::no) break;
+        if (item.silent) {
+          walk.rewrite(item, when, nullptr);
+          break;
+        }
         // The values shown are those from before the rewrite.
         Violation violation = walk.violation(index, when == Truth::unknown);
-        violation.changes = walk.rewrite(item, when);
-        if (!item.silent && (violation.undecided || !violation.changes.empty())) {
+        walk.rewrite(item, when, &violation.changes);
+        if (violation.undecided || !violation.changes.empty())
           evaluation.violations.push_back(std::move(violation));
-        }
         break;
       }
     }
   }
   return evaluation;
+}
+
+std::vector<std::uint32_t> decided_violations(const ActiveRules& rules, Facts& facts) {
+  std::vector<std::uint32_t> items;
+  std::vector<Violation::Change> changes;
+  Walk walk(rules, facts);
+  for (const std::uint32_t index : rules.items) {
+    const RuleItem& item = rules.set->items[index];
+    switch (item.kind) {
+      case RuleItem::Kind::define:
+        walk.define(item);
+        break;
+      case RuleItem::Kind::check:
+        if (walk.fails(item) == Truth::yes) items.push_back(index);
+        break;
+      case RuleItem::Kind::rewrite: {
+        const Truth when = walk.takes_place(item);
+        if (when == Truth::no) break;
+        changes.clear();
+        walk.rewrite(item, when, item.silent ? nullptr : &changes);
+        if (!changes.empty()) items.push_back(index);
+        break;
+      }
+    }
+  }
+  return items;
 }
 
 std::optional<Violation> first_rejection(const ActiveRules& rules, Facts& facts) {
@@ -163,7 +194,7 @@ std::optional<Violation> first_rejection(const ActiveRules& rules, Facts& facts)
     if (item.kind == RuleItem::Kind::define) {
       walk.define(item);
     } else if (item.kind == RuleItem::Kind::rewrite) {
-      if (const Truth when = walk.takes_place(item); when != Truth::no) walk.rewrite(item, when);
+      if (const Truth when = walk.takes_place(item); when != Truth::no) walk.rewrite(item, when, nullptr);
     } else if (item.finding == FindingKind::rejects && walk.fails(item) == Truth::yes) {
       return walk.violation(index, false);
     }

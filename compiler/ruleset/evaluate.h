@@ -41,6 +41,10 @@ struct Evaluation {
 /// Facts are taken by value: rewrites change the copy only.
 Evaluation evaluate(const ActiveRules& rules, Facts facts);
 
+/// The items of those violations that evaluate() decides, in framework order. For searches over many configs:
+/// nothing else about the violations is worked out.
+std::vector<std::uint32_t> decided_violations(const ActiveRules& rules, Facts& facts);
+
 /// The config is accepted by the framework: no check of kind *rejects* fails. Stops at the first that does
 /// and gives it. For tables of many configs; the same verdict as evaluate().
 std::optional<Violation> first_rejection(const ActiveRules& rules, Facts& facts);

@@ -73,12 +73,18 @@ const Value& referred(const ValueView& view) {
              : kNone;
 }
 
-/// Only strings that name no enum member: a list that already is its set of tokens and of plain strings.
+/// A short list of distinct strings that name no enum member: it already is its set of tokens and of plain
+/// strings.
 bool has_plain_tokens(const ValueView& view) {
-  return view.has_elements() &&
-         std::all_of(view.value->list().begin(), view.value->list().end(), [](const Value& element) {
-           return element.kind() == Value::Kind::string && !enum_member(element.string());
-         });
+  constexpr std::size_t kMost = 16;  // each is compared with those before it
+  if (!view.has_elements() || view.value->list().size() > kMost) return false;
+  const Value::List& list = view.value->list();
+  for (auto element = list.begin(); element != list.end(); ++element) {
+    if (element->kind() != Value::Kind::string || enum_member(element->string())) return false;
+    if (view.tag == ValueView::Tag::list && std::find(list.begin(), element, *element) != element)
+      return false;
+  }
+  return true;
 }
 
 std::string_view text_of(const ValueView& view) {
@@ -336,26 +342,26 @@ ValueView ExpressionEvaluator::set_operation(const TypedExpr& expr) {
 }
 
 Truth ExpressionEvaluator::is_kind(const TypedExpr& expr) {
-  if (expr.name == "set" && expr.children.empty()) return truth(facts_.values[expr.fact].set);
+  if (expr.kind == KindWord::kSet && expr.children.empty()) return truth(facts_.values[expr.fact].set);
   const ValueView value = expr.children.empty() ? read(expr.fact) : evaluate(expr.children[0]);
   switch (value.tag) {
     case ValueView::Tag::unknown:
       return Truth::unknown;
     case ValueView::Tag::none:
-      return truth(expr.name == "none");
+      return truth(expr.kind == KindWord::kNone);
     case ValueView::Tag::boolean:
-      return truth(expr.name == "bool");
+      return truth(expr.kind == KindWord::kBool);
     case ValueView::Tag::integer:
-      return truth(expr.name == "int");
+      return truth(expr.kind == KindWord::kInt);
     case ValueView::Tag::floating:
-      return truth(expr.name == "float");
+      return truth(expr.kind == KindWord::kFloat);
     case ValueView::Tag::string:
-      return truth(expr.name == "string");
+      return truth(expr.kind == KindWord::kString);
     case ValueView::Tag::list:
     case ValueView::Tag::set:
-      return truth(expr.name == "list");
+      return truth(expr.kind == KindWord::kList);
     case ValueView::Tag::table:
-      return truth(expr.name == "table");
+      return truth(expr.kind == KindWord::kTable);
     case ValueView::Tag::version:
       return Truth::no;
   }
@@ -389,8 +395,7 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
         return keep(Value(static_cast<std::int64_t>(a.value->string().size())));
       if (a.tag == ValueView::Tag::list)
         return keep(Value(static_cast<std::int64_t>(a.value->list().size())));
-      if (a.tag == ValueView::Tag::set)
-        return keep(Value(static_cast<std::int64_t>(unique_elements(a.value->list()).size())));
+      if (a.tag == ValueView::Tag::set) return keep(Value(static_cast<std::int64_t>(a.value->list().size())));
       return a.tag == ValueView::Tag::none ? keep(Value(0)) : ValueView();
     case RuleFunction::kSum:
       return keep(sum_elements(a.to_value()));

@@ -56,6 +56,18 @@ TypedExpr typed(const Expr& expr) {
   return out;
 }
 
+KindWord kind_word(std::string_view word) {
+  constexpr std::pair<std::string_view, KindWord> kWords[] = {
+      {"set", KindWord::kSet},   {"none", KindWord::kNone},   {"bool", KindWord::kBool},
+      {"int", KindWord::kInt},   {"float", KindWord::kFloat}, {"string", KindWord::kString},
+      {"list", KindWord::kList}, {"table", KindWord::kTable},
+  };
+  for (const auto& [known, kind] : kWords) {
+    if (word == known) return kind;
+  }
+  return KindWord::kNothing;
+}
+
 }  // namespace
 
 void ExpressionResolver::require_kinds(const Expr& expr, const Kinds& kinds, int mask, const char* wanted) {
@@ -361,6 +373,7 @@ TypedExpr ExpressionResolver::resolve_arithmetic(const Expr& expr, Kinds& kinds)
 TypedExpr ExpressionResolver::resolve_is(const Expr& expr, Kinds& kinds) {
   TypedExpr out = typed(expr);
   out.name = expr.name;
+  out.kind = kind_word(expr.name);
   kinds = of_bits(kKindBoolean);
   const Expr& child = expr.children[0];
   Kinds of_child;

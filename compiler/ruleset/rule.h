@@ -39,12 +39,16 @@ enum class RuleFunction : std::uint8_t {
   kLayout
 };
 
+/// The word after `is` and `is not`; kNothing for other expressions.
+enum class KindWord : std::uint8_t { kNothing, kSet, kNone, kBool, kInt, kFloat, kString, kList, kTable };
+
 /// A resolved expression. Names are FactIds; set literals of constants are folded into `literal` (a list
 /// Value without equal elements, no children). `and` and `or` have two or more children, other operators as
 /// many as they need.
 struct TypedExpr {
   ExprOp op = ExprOp::literal;
   RuleFunction function = RuleFunction::kNone;  ///< for call
+  KindWord kind = KindWord::kNothing;           ///< for is and is_not
   FactId fact = 0;   ///< for name, and for is/is_not on a bare name (which then has no child)
   Value literal;     ///< for literal and constant set
   Version version;   ///< for version

@@ -7,12 +7,9 @@
 #include <memory>
 #include <set>
 
-#include "compiler/facts/derive.h"
-#include "compiler/ruleset/evaluate.h"
 #include "compiler/ruleset/message.h"
 #include "compiler/solve/conflict.h"
 #include "compiler/solve/domain.h"
-#include "compiler/solve/subject.h"
 
 namespace capstan {
 namespace {
@@ -25,12 +22,8 @@ std::string stated(const Subject& subject, FactId fact) {
 
 class Reporter {
  public:
-  Reporter(const CheckRequest& request, const CheckOptions& options)
-      : request_(request),
-        options_(options),
-        own_book_(request.book ? nullptr : std::make_unique<RuleBook>(request.schema, request.rules)),
-        book_(request.book ? *request.book : *own_book_),
-        subject_(request.config, book_) {}
+  Reporter(const CheckRequest& request, const Subject& subject, const CheckOptions& options)
+      : request_(request), options_(options), book_(subject.book), subject_(subject) {}
 
   std::vector<Finding> run(const Evaluation& evaluation) {
     std::vector<const Violation*> shown_violations;
@@ -310,23 +303,34 @@ class Reporter {
 
   const CheckRequest& request_;
   const CheckOptions& options_;
-  std::unique_ptr<RuleBook> own_book_;
   const RuleBook& book_;
-  Subject subject_;
+  const Subject& subject_;
 };
 
 }  // namespace
 
-std::vector<Finding> find_violations(const CheckRequest& request, const CheckOptions& options) {
-  const Evaluation evaluation =
-      evaluate(request.rules, derive_facts(request.config, request.schema, request.rules.set->names));
+Judgement::Judgement(const CheckRequest& request)
+    : request_(request),
+      own_(request.shared ? nullptr : std::make_unique<StackRules>(request.schema, request.rules)),
+      shared_(request.shared ? *request.shared : *own_),
+      evaluation_(evaluate(request.rules, shared_.facts_of(request.config))) {}
+
+const Subject& Judgement::subject() {
+  if (!subject_) subject_.emplace(request_.config, shared_.book(), shared_.facts_of(request_.config));
+  return *subject_;
+}
+
+std::vector<Finding> find_violations(const CheckRequest& request, Judgement& judgement,
+                                     const CheckOptions& options) {
   // A clean config is the common case: it needs no index, no solver.
-  if (evaluation.violations.empty()) return {};
-  return Reporter(request, options).run(evaluation);
+  if (judgement.evaluation().violations.empty()) return {};
+  return Reporter(request, judgement.subject(), options).run(judgement.evaluation());
 }
 
 void check(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
-  for (Finding& finding : find_violations(request, options)) sink.report(std::move(finding.diagnostic));
+  Judgement judgement(request);
+  for (Finding& finding : find_violations(request, judgement, options))
+    sink.report(std::move(finding.diagnostic));
 }
 
 }  // namespace capstan

@@ -4,18 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "compiler/config/config.h"
 #include "compiler/diagnostics/sink.h"
 #include "compiler/facts/stack_choice.h"
+#include "compiler/ruleset/evaluate.h"
 #include "compiler/ruleset/rule.h"
 #include "compiler/schema/schema.h"
+#include "compiler/solve/stack_rules.h"
+#include "compiler/solve/subject.h"
 #include "grammar/source/source_file.h"
 
 namespace capstan {
-
-struct RuleBook;
 
 struct CheckRequest {
   const Config& config;
@@ -23,8 +26,8 @@ struct CheckRequest {
   const ActiveRules& rules;
   const StackChoice& stack;
   const SourceMap& sources;
-  /// The rules indexed; null: made when needed. A caller with many configs of one stack keeps one.
-  const RuleBook* book = nullptr;
+  /// Made of `schema` and `rules`; null: made here. A caller with many configs of one stack keeps one.
+  StackRules* shared = nullptr;
 };
 
 struct CheckOptions {
@@ -39,9 +42,28 @@ struct Finding {
   std::uint32_t item = kNoItem;  ///< index into RuleSet::items; kNoItem for the report of undecided rules
 };
 
+/// One config judged once, for all that is said about it. The request must outlive it.
+class Judgement {
+ public:
+  explicit Judgement(const CheckRequest& request);
+  const Evaluation& evaluation() const { return evaluation_; }
+  /// Made on first use: a clean config is no subject of questions.
+  const Subject& subject();
+  /// Facts of another config on the same stack.
+  Facts facts_of(const Config& config) { return shared_.facts_of(config); }
+
+ private:
+  const CheckRequest& request_;
+  std::unique_ptr<StackRules> own_;
+  StackRules& shared_;
+  Evaluation evaluation_;
+  std::optional<Subject> subject_;
+};
+
 /// Findings in framework order; rules that read a key of Config::broken stay silent. Undecided checks give
 /// one TG002 hint that names the missing facts.
-std::vector<Finding> find_violations(const CheckRequest& request, const CheckOptions& options);
+std::vector<Finding> find_violations(const CheckRequest& request, Judgement& judgement,
+                                     const CheckOptions& options);
 
 /// Reports them, without fixes.
 void check(const CheckRequest& request, const CheckOptions& options, Sink& sink);

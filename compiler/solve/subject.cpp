@@ -148,7 +148,7 @@ bool ordered(const Value& a, const Value& b) {
 
 }  // namespace
 
-Candidates::Candidates(const RuleIndex& index, const SchemaView&) {
+Candidates::Candidates(const RuleIndex& index) {
   if (index.rules().set == nullptr) return;
   Grouper grouper(index.rules().set->names.size());
   std::vector<FactId> mentioned;
@@ -223,17 +223,35 @@ const std::vector<FactId>& Candidates::mates(FactId fact) const {
   return found == group_.end() ? none : members_[found->second];
 }
 
+namespace {
+
+std::vector<FactId> ids_of(const std::vector<std::string>& paths, const FactNames& names) {
+  std::vector<FactId> ids;
+  for (const std::string& path : paths) {
+    if (FactId id = 0; names.find(path, id)) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace
+
 Subject::Subject(const Config& checked, const RuleBook& rule_book)
+    : Subject(checked, rule_book, derive_facts(checked, rule_book.schema, rule_book.rules.set->names)) {}
+
+Subject::Subject(const Config& checked, const RuleBook& rule_book, Facts derived)
     : config(checked),
       book(rule_book),
-      facts(derive_facts(checked, rule_book.schema, rule_book.rules.set->names)) {}
+      facts(std::move(derived)),
+      broken_(ids_of(checked.broken, *facts.names)),
+      open_(ids_of(checked.open, *facts.names)) {}
 
 bool Subject::is_broken(FactId fact) const {
-  return std::find(config.broken.begin(), config.broken.end(), name(fact)) != config.broken.end();
+  return std::binary_search(broken_.begin(), broken_.end(), fact);
 }
 
 bool Subject::is_open(FactId fact) const {
-  return std::find(config.open.begin(), config.open.end(), name(fact)) != config.open.end();
+  return std::binary_search(open_.begin(), open_.end(), fact);
 }
 
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes) {
@@ -248,12 +266,11 @@ Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes) {
   return changed;
 }
 
-std::vector<std::uint32_t> violated_checks(const RuleBook& book, const Facts& facts) {
+std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts) {
   std::vector<std::uint32_t> positions;
-  for (const Violation& violation : evaluate(book.rules, facts).violations) {
-    if (violation.undecided) continue;
-    if (book.rules.set->items[violation.item].kind != RuleItem::Kind::check) continue;
-    if (const auto position = book.index.position_of(violation.item)) positions.push_back(*position);
+  for (const std::uint32_t item : decided_violations(book.rules, facts)) {
+    if (book.rules.set->items[item].kind != RuleItem::Kind::check) continue;
+    if (const auto position = book.index.position_of(item)) positions.push_back(*position);
   }
   return positions;
 }

@@ -29,7 +29,7 @@ struct Assignment {
 /// What rules say about each fact beyond its type: values worth trying. Built once per set of active rules.
 class Candidates {
  public:
-  Candidates(const RuleIndex& index, const SchemaView& schema);
+  explicit Candidates(const RuleIndex& index);
   /// Strings and numbers that rules compare the fact with, directly or through defines; in a fixed order.
   const std::vector<Value>& literals(FactId fact) const;
   /// Facts that stand in one comparison or calculation with this one.
@@ -53,7 +53,7 @@ struct RuleBook {
   RuleIndex index;
   Candidates candidates;
   RuleBook(const SchemaView& schema_view, const ActiveRules& active)
-      : schema(schema_view), rules(active), index(active), candidates(index, schema_view) {}
+      : schema(schema_view), rules(active), index(active), candidates(index) {}
 };
 
 struct Subject {
@@ -61,6 +61,8 @@ struct Subject {
   const RuleBook& book;
   Facts facts;
   Subject(const Config& checked, const RuleBook& rule_book);
+  /// With facts that were derived already.
+  Subject(const Config& checked, const RuleBook& rule_book, Facts derived);
   const SchemaView& schema() const { return book.schema; }
   const RuleIndex& index() const { return book.index; }
   const std::string& name(FactId fact) const { return facts.names->name(fact); }
@@ -68,11 +70,14 @@ struct Subject {
   /// A problem of syntax or type was reported for the key, so nothing is said about it.
   bool is_broken(FactId fact) const;
   bool is_open(FactId fact) const;
+
+ private:
+  std::vector<FactId> broken_, open_;  // sorted
 };
 
 /// The facts with some keys changed.
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes);
 /// Positions of the checks that are violated, in order.
-std::vector<std::uint32_t> violated_checks(const RuleBook& book, const Facts& facts);
+std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts);
 
 }  // namespace capstan

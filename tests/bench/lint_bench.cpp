@@ -232,8 +232,9 @@ void judge_one_config(benchmark::State& state) {
   const auto prepared = workspace.prepare(file, sink);
   for (auto _ : state) {
     Sink found;
-    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()}, {},
-          found);
+    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources(),
+           prepared->shared},
+          {}, found);
     benchmark::DoNotOptimize(found.diagnostics().size());
   }
   state.counters["items"] = static_cast<double>(prepared->rules->items.size());
