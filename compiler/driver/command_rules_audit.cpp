@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 
 #include "compiler/driver/solve_json.h"
@@ -21,8 +22,15 @@ struct AuditOptions {
   SolverOptions solver;
 };
 
+/// Whether a rule fires on any release that was audited; a rule may lack a key on some, not on all.
+struct RuleLife {
+  std::string code, name;
+  bool fires = false;
+};
+
 int audit(const AuditOptions& options) {
   std::vector<std::string> stacks = options.stacks;
+  std::map<std::uint32_t, RuleLife> lives;  // by item of the rule set, which is the same for every stack
   if (stacks.empty()) {
     for (const Stack& stack : builtin_schema().stacks()) stacks.push_back(stack.name);
   }
@@ -32,9 +40,19 @@ int audit(const AuditOptions& options) {
   for (const std::string& stack : stacks) {
     SolveSession session(options.config, options.solver);
     if (!session.open_empty(stack)) return kExitUsage;
-    std::vector<AuditFinding> findings = audit_rules(session.book(), session.smt());
-    const std::vector<AuditFinding> fixes = audit_fixes(session.book(), session.smt());
+    const RuleProbes probes = collect_probes(session.book());
+    const RuleAudit audit = audit_rules(session.subject(), probes, session.smt());
+    std::vector<AuditFinding> findings = audit.findings;
+    const std::vector<AuditFinding> fixes = audit_fixes(session.subject(), probes, audit, session.smt());
     findings.insert(findings.end(), fixes.begin(), fixes.end());
+    for (std::uint32_t position = 0; position < session.book().index.size(); ++position) {
+      const RuleItem& item = session.book().index.item(position);
+      if (item.kind == RuleItem::Kind::define) continue;
+      RuleLife& life = lives[session.book().index.rules().items[position]];
+      life.code = item.code;
+      life.name = item.name;
+      life.fires = life.fires || audit.examples.contains(position);
+    }
     std::size_t stack_faults = 0;
     std::vector<std::string> entries;
     std::string lines;
@@ -65,8 +83,19 @@ int audit(const AuditOptions& options) {
                                     json_of_text(stack), session.book().index.checks().size(), stack_faults,
                                     json_list(entries)));
   }
-  if (options.solver.format == "json")
-    out = json_document(fmt::format(R"({{"version":1,"stacks":{}}})", json_list(documents)));
+  std::vector<std::string> silent;
+  if (options.stacks.empty()) {
+    for (const auto& [item, life] : lives) {
+      if (life.fires) continue;
+      ++faults;
+      silent.push_back(json_of_text(life.code));
+      out += fmt::format("no release has a config that makes {} {} fire\n", life.code, life.name);
+    }
+  }
+  if (options.solver.format == "json") {
+    out = json_document(fmt::format(R"({{"version":1,"stacks":{},"fire_nowhere":{}}})", json_list(documents),
+                                    json_list(silent)));
+  }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return faults > 0 ? kExitFindings : undecided > 0 ? kExitUndecided : kExitClean;
 }

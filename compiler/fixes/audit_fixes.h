@@ -1,4 +1,5 @@
-// Tries every fix of every check on a counterexample of its own: it must clear the finding and add none.
+// Tries every fix of every check: there must be a config that the check fires on, on which the fix clears the
+// finding and adds none. Fixes of keys that the release lacks are left out.
 #pragma once
 
 #include <vector>
@@ -7,6 +8,8 @@
 
 namespace capstan {
 
-std::vector<AuditFinding> audit_fixes(const RuleBook& book, SmtOptions options);
+/// `audit` holds the configs that each rule fires on.
+std::vector<AuditFinding> audit_fixes(const Subject& empty, const RuleProbes& probes, const RuleAudit& audit,
+                                      const SmtOptions& options);
 
 }  // namespace capstan

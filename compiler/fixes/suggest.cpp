@@ -268,14 +268,19 @@ class Suggester {
 
 }  // namespace
 
-bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
-                  SmtOptions options) {
+std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, const ResolvedFix& fix) {
   const auto changes = changes_of(
       subject, fix, facts_for_actions(subject, evaluate(subject.book.rules, subject.facts).final_facts));
-  if (!changes) return false;
+  if (!changes) return std::nullopt;
+  return assignments_of(subject, *changes);
+}
+
+bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
+                  SmtOptions options) {
+  const auto assignments = fix_assignments(subject, fix);
+  if (!assignments || assignments->empty()) return false;
   RepairRequest request;
-  request.fixed = assignments_of(subject, *changes);
-  if (request.fixed.empty()) return false;
+  request.fixed = *assignments;
   request.targets = {position};
   request.limit = 1;
   request.smt = options;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compiler/constraints/smt.h"
@@ -21,6 +22,9 @@ struct SuggestOptions {
   std::uint32_t solver_timeout_ms = 2000;
   std::shared_ptr<SolverContext> context;  ///< null: one for all findings of a call
 };
+
+/// What one authored fix makes of the facts; nothing when a value it sets is not known.
+std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, const ResolvedFix& fix);
 
 /// Whether one authored fix, with what it needs, clears its finding and adds none.
 bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix, SmtOptions options);

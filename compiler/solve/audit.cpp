@@ -3,125 +3,249 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
-#include "compiler/constraints/encode.h"
 #include "compiler/solve/domain.h"
-#include "compiler/solve/repair.h"
 
 namespace capstan {
 namespace {
 
-constexpr int kMostRounds = 30;
+using Comparison = std::pair<FactId, std::string>;
 
-/// Values that the literals of a rule give to facts about the target ("h100", versions, world sizes).
-Domain target_domain(const Subject& subject, FactId fact) {
-  Domain domain;
-  const Fact& now = subject.facts.values[fact];
-  domain.choices.push_back({now.set, now.state == Fact::State::unknown, now.value});
-  for (const Value& literal : subject.book.candidates.literals(fact)) {
-    domain.choices.push_back({true, false, literal});
-    if (literal.kind() == Value::Kind::integer) {
-      domain.choices.push_back({true, false, Value(literal.integer() + 1)});
-      domain.choices.push_back({true, false, Value(literal.integer() - 1)});
-    }
+/// Keys whose values choose between implementations: each of their values must be usable.
+constexpr const char* kImplementationKeys[] = {"model.cuda_graph_impl",
+                                               "model.attention_backend",
+                                               "model.transformer_impl",
+                                               "model.moe_token_dispatcher_type",
+                                               "model.moe_flex_dispatcher_backend",
+                                               "model.recompute_granularity",
+                                               "model.recompute_method",
+                                               "model.position_embedding_type",
+                                               "model.normalization",
+                                               "model.cp_comm_type",
+                                               "model.fp8",
+                                               "model.fp8_recipe",
+                                               "model.fp4",
+                                               "optimizer.optimizer",
+                                               "checkpoint.ckpt_format"};
+
+/// The key that an expression is, or whose module list it reads.
+void keys_compared(const TypedExpr& expr, std::vector<FactId>& out) {
+  switch (expr.op) {
+    case ExprOp::name:
+      out.push_back(expr.fact);
+      return;
+    case ExprOp::union_:
+    case ExprOp::minus:
+    case ExprOp::intersect:
+    case ExprOp::coalesce:
+      for (const TypedExpr& child : expr.children) keys_compared(child, out);
+      return;
+    case ExprOp::call:
+      if (expr.function == RuleFunction::kTokens || expr.function == RuleFunction::kSplit)
+        keys_compared(expr.children[0], out);
+      return;
+    default:
+      return;
   }
-  return domain;
 }
 
-class Violator {
- public:
-  Violator(const RuleBook& book, std::uint32_t position, SmtOptions options)
-      : book_(book), position_(position), options_(options), subject_(empty_, book) {}
-
-  Counterexample run() {
-    Counterexample any;
-    std::set<std::uint32_t> held;
-    for (int round = 0; round < kMostRounds; ++round) {
-      const Counterexample next = solve(held);
-      if (next.answer != Answer::sat) {
-        if (any.answer == Answer::sat) return any;
-        return next;
-      }
-      any = next;
-      bool grown = false;
-      any.alone = true;
-      for (const std::uint32_t other : violated_checks(book_, with_changes(subject_.facts, next.settings))) {
-        if (other == position_ || book_.index.item(other).finding == FindingKind::advice) continue;
-        any.alone = false;
-        grown |= held.insert(other).second;
-      }
-      if (any.alone || !grown) return any;
+/// Whether the stack alone decides a condition.
+std::optional<bool> truth_on_stack(const TypedExpr& expr, const Facts& facts) {
+  switch (expr.op) {
+    case ExprOp::not_: {
+      const std::optional<bool> inner = truth_on_stack(expr.children[0], facts);
+      return inner ? std::optional(!*inner) : std::nullopt;
     }
-    return any;
+    case ExprOp::and_:
+    case ExprOp::or_: {
+      const bool decisive = expr.op == ExprOp::or_;
+      bool all_known = true;
+      for (const TypedExpr& child : expr.children) {
+        const std::optional<bool> truth = truth_on_stack(child, facts);
+        if (truth && *truth == decisive) return decisive;
+        all_known = all_known && truth.has_value();
+      }
+      return all_known ? std::optional(!decisive) : std::nullopt;
+    }
+    case ExprOp::less:
+    case ExprOp::less_equal:
+    case ExprOp::greater:
+    case ExprOp::greater_equal:
+    case ExprOp::equal:
+    case ExprOp::not_equal: {
+      for (const TypedExpr& child : expr.children) {
+        const bool stated = child.op == ExprOp::name && is_fixed_by_the_stack(facts.names->name(child.fact));
+        if (!stated && child.op != ExprOp::version && child.op != ExprOp::literal) return std::nullopt;
+      }
+      const Evaluated value = evaluate_expression(expr, facts);
+      if (value.state != Fact::State::known || value.value.kind() != Value::Kind::boolean)
+        return std::nullopt;
+      return value.value.boolean();
+    }
+    default:
+      return std::nullopt;
   }
+}
 
- private:
-  Counterexample solve(const std::set<std::uint32_t>& held) {
-    Counterexample out;
-    Smt smt(options_);
-    Encoding encoding(smt, book_.index, subject_.facts);
-    std::set<FactId> inputs(book_.index.inputs(position_).begin(), book_.index.inputs(position_).end());
-    for (const std::uint32_t other : held)
-      inputs.insert(book_.index.inputs(other).begin(), book_.index.inputs(other).end());
-    std::vector<SoftTerm> soft;
-    for (const FactId fact : inputs) {
-      Domain domain;
-      if (const auto found = repair_domain(subject_, fact))
-        domain = *found;
-      else if (subject_.name(fact).starts_with("target.") || subject_.name(fact).starts_with("cluster.")) {
-        if (subject_.facts.values[fact].is_version) continue;
-        domain = target_domain(subject_, fact);
-      } else {
-        continue;
-      }
-      encoding.open(fact, std::move(domain));
-      if (encoding.stays(fact) != kTrue) soft.push_back({encoding.stays(fact), 1});
-    }
-    smt.require(encoding.violated(position_));
-    for (const std::uint32_t other : held) smt.require(smt.negate(encoding.violated(other)));
-    std::uint64_t cost = 0;
-    out.answer = smt.minimize(soft, {}, cost);
-    if (out.answer == Answer::unsat && encoding.too_wide()) out.answer = Answer::undecided;
-    if (out.answer != Answer::sat) return out;
-    for (const FactId fact : encoding.open_keys()) {
-      if (smt.value(encoding.stays(fact))) continue;
-      const Choice choice = encoding.decode(fact);
-      if (!choice.unknown) out.settings.push_back({fact, choice.set, choice.value});
-    }
-    const auto violated = violated_checks(book_, with_changes(subject_.facts, out.settings));
-    if (std::find(violated.begin(), violated.end(), position_) == violated.end())
-      out.answer = Answer::undecided;
-    return out;
-  }
-
-  Config empty_;
-  const RuleBook& book_;
-  std::uint32_t position_;
-  SmtOptions options_;
-  Subject subject_;
-};
-
-/// String literals that an expression compares with a bare key.
-void collect_comparisons(const TypedExpr& expr, std::vector<std::pair<FactId, std::string>>& out) {
+/// String literals that an expression compares with keys, where the comparison can matter on the stack.
+void collect_comparisons(const TypedExpr& expr, const Facts& facts, std::vector<Comparison>& out) {
+  if (truth_on_stack(expr, facts)) return;
   const bool compares = expr.op == ExprOp::equal || expr.op == ExprOp::not_equal || expr.op == ExprOp::in ||
-                        expr.op == ExprOp::not_in;
+                        expr.op == ExprOp::not_in || expr.op == ExprOp::subset || expr.op == ExprOp::overlaps;
   if (compares && expr.children.size() == 2) {
-    for (int side = 0; side < 2; ++side) {
-      const TypedExpr& name = expr.children[static_cast<std::size_t>(side)];
-      const TypedExpr& other = expr.children[static_cast<std::size_t>(1 - side)];
-      if (name.op != ExprOp::name) continue;
-      if (other.literal.kind() == Value::Kind::string) out.emplace_back(name.fact, other.literal.string());
-      if (other.op == ExprOp::set && other.literal.kind() == Value::Kind::list) {
+    for (std::size_t side = 0; side < 2; ++side) {
+      const TypedExpr& other = expr.children[1 - side];
+      std::vector<FactId> keys;
+      keys_compared(expr.children[side], keys);
+      for (const FactId key : keys) {
+        if (other.literal.kind() == Value::Kind::string) out.emplace_back(key, other.literal.string());
+        if (other.op != ExprOp::set || other.literal.kind() != Value::Kind::list) continue;
         for (const Value& item : other.literal.list()) {
-          if (item.kind() == Value::Kind::string) out.emplace_back(name.fact, item.string());
+          if (item.kind() == Value::Kind::string) out.emplace_back(key, item.string());
         }
       }
     }
   }
-  for (const TypedExpr& child : expr.children) collect_comparisons(child, out);
+  if (expr.op == ExprOp::conditional) {
+    const std::optional<bool> chosen = truth_on_stack(expr.children[0], facts);
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (i == 0 || !chosen || (i == 1) == *chosen) collect_comparisons(expr.children[i], facts, out);
+    }
+    return;
+  }
+  for (const TypedExpr& child : expr.children) collect_comparisons(child, facts, out);
 }
+
+class Auditor {
+ public:
+  Auditor(const Subject& empty, const RuleProbes& probes, const SmtOptions& options)
+      : empty_(empty), book_(empty.book), probes_(probes), options_(options) {}
+
+  RuleAudit run() {
+    for (std::uint32_t position = 0; position < book_.index.size(); ++position) {
+      const RuleItem& item = book_.index.item(position);
+      if (item.kind == RuleItem::Kind::define) continue;
+      audit_name(position, item);
+      audit_values(position, item);
+    }
+    for (std::uint32_t position = 0; position < book_.index.size(); ++position) {
+      if (book_.index.item(position).kind != RuleItem::Kind::define) audit_life(position);
+    }
+    for (const char* key : kImplementationKeys) audit_implementation(key);
+    return std::move(audit_);
+  }
+
+ private:
+  void report(AuditFinding::Kind kind, std::uint32_t position, std::string text,
+              std::vector<std::uint32_t> others = {}) {
+    audit_.findings.push_back({kind, position, std::move(text), std::move(others)});
+  }
+
+  void audit_name(std::uint32_t position, const RuleItem& item) {
+    const auto [known, fresh] = names_.try_emplace({item.kind, item.name}, position);
+    if (!fresh) {
+      report(AuditFinding::Kind::duplicate_name, position,
+             fmt::format("`{}` applies twice at once", item.name), {known->second});
+    }
+  }
+
+  void audit_values(std::uint32_t position, const RuleItem& item) {
+    std::vector<Comparison> compared;
+    if (item.has_when) collect_comparisons(item.when, empty_.facts, compared);
+    if (item.kind == RuleItem::Kind::check) collect_comparisons(item.require, empty_.facts, compared);
+    for (const ResolvedFix& fix : item.fixes) {
+      for (const ResolvedAction& action : fix.actions) {
+        if (action.kind == FixAction::Kind::set && action.value.op == ExprOp::literal &&
+            action.value.literal.kind() == Value::Kind::string)
+          compared.emplace_back(action.key, action.value.literal.string());
+      }
+    }
+    std::sort(compared.begin(), compared.end());
+    compared.erase(std::unique(compared.begin(), compared.end()), compared.end());
+    for (const auto& [fact, literal] : compared) {
+      const KeyView view = empty_.key(fact);
+      if (view.spec == nullptr || view.spec->values.empty() || view.spec->type.any) continue;
+      const std::vector<std::string>& legal = view.spec->values;
+      if (literal.empty() || std::find(legal.begin(), legal.end(), literal) != legal.end()) continue;
+      report(AuditFinding::Kind::unknown_value, position,
+             fmt::format("compares `{}` with `{}`, which the release does not know", empty_.name(fact),
+                         literal));
+    }
+  }
+
+  /// The first key of the item that other releases have and this one lacks.
+  std::string missing_key(std::uint32_t position) const {
+    for (const FactId fact : book_.index.inputs(position)) {
+      const KeyView view = empty_.key(fact);
+      if (view.info != nullptr && view.spec == nullptr) return empty_.name(fact);
+    }
+    return {};
+  }
+
+  void audit_life(std::uint32_t position) {
+    Counterexample example = find_counterexample(empty_, probes_, position, options_);
+    const RuleItem& item = book_.index.item(position);
+    if (example.answer == Answer::sat) {
+      if (!example.alone && !example.limited && item.kind == RuleItem::Kind::check) {
+        std::vector<std::uint32_t> others;
+        for (const std::uint32_t other : firing_items(book_, example.facts)) {
+          if (other != position && book_.index.item(other).kind == RuleItem::Kind::check)
+            others.push_back(other);
+        }
+        for (const std::uint32_t other : others) {
+          if (book_.index.item(other).message == item.message)
+            report(AuditFinding::Kind::duplicate_name, position,
+                   "never fires without another that says the same", {other});
+        }
+        report(AuditFinding::Kind::implied, position, "fires together with others only", std::move(others));
+      }
+      audit_.examples.emplace(position, std::move(example));
+      return;
+    }
+    if (const std::string missing = missing_key(position); !missing.empty()) {
+      report(AuditFinding::Kind::no_such_key, position,
+             fmt::format("cannot fire: the release lacks `{}`", missing));
+    } else if (example.answer == Answer::unsat) {
+      report(AuditFinding::Kind::dead, position, "no config of this release makes it fire");
+    } else {
+      report(AuditFinding::Kind::unwitnessed, position, "no value tried makes it fire");
+    }
+  }
+
+  /// For every implementation value there must be a config without findings of kind rejects or breaks.
+  void audit_implementation(const std::string& key) {
+    FactId implementation = 0;
+    if (!book_.rules.set->names.find(key, implementation)) return;
+    const KeyView view = empty_.key(implementation);
+    if (view.spec == nullptr) return;
+    for (const std::string& value : view.spec->values) {
+      Value chosen(value);
+      if (!view.spec->type.string && !view.spec->type.any) {
+        if (!view.spec->type.list) continue;
+        chosen = Value(Value::List{chosen});
+      }
+      const Accepted accepted = find_accepted(empty_, probes_, {implementation, true, chosen}, options_);
+      if (accepted.answer == Answer::sat) continue;
+      std::vector<std::uint32_t> rules(accepted.rules.begin(), accepted.rules.end());
+      const std::uint32_t first = rules.front();
+      rules.erase(rules.begin());
+      report(accepted.answer == Answer::unsat ? AuditFinding::Kind::unsatisfiable
+                                              : AuditFinding::Kind::undecided,
+             first, fmt::format("no config with `{} = \"{}\"` satisfies all rules", key, value),
+             std::move(rules));
+    }
+  }
+
+  const Subject& empty_;
+  const RuleBook& book_;
+  const RuleProbes& probes_;
+  SmtOptions options_;
+  std::map<std::pair<RuleItem::Kind, std::string>, std::uint32_t> names_;
+  RuleAudit audit_;
+};
 
 }  // namespace
 
@@ -129,6 +253,10 @@ const char* audit_kind_name(AuditFinding::Kind kind) {
   switch (kind) {
     case AuditFinding::Kind::dead:
       return "dead";
+    case AuditFinding::Kind::unwitnessed:
+      return "unwitnessed";
+    case AuditFinding::Kind::no_such_key:
+      return "no-such-key";
     case AuditFinding::Kind::implied:
       return "implied";
     case AuditFinding::Kind::unsound_fix:
@@ -145,92 +273,8 @@ const char* audit_kind_name(AuditFinding::Kind kind) {
   return "?";
 }
 
-Counterexample find_counterexample(const RuleBook& book, std::uint32_t position, SmtOptions options) {
-  return Violator(book, position, options).run();
-}
-
-std::vector<AuditFinding> audit_rules(const RuleBook& book, SmtOptions options) {
-  std::vector<AuditFinding> findings;
-  Config empty;
-  const Subject subject(empty, book);
-  std::map<std::string, std::uint32_t> names;
-  for (std::uint32_t position = 0; position < book.index.size(); ++position) {
-    const RuleItem& item = book.index.item(position);
-    if (item.kind == RuleItem::Kind::define) continue;
-    const auto [known, fresh] = names.try_emplace(item.name, position);
-    if (!fresh && book.index.item(known->second).kind == item.kind) {
-      findings.push_back({AuditFinding::Kind::duplicate_name,
-                          position,
-                          fmt::format("`{}` applies twice at once", item.name),
-                          {known->second}});
-    }
-    std::vector<std::pair<FactId, std::string>> literals;
-    if (item.has_when) collect_comparisons(item.when, literals);
-    if (item.kind == RuleItem::Kind::check) collect_comparisons(item.require, literals);
-    for (const auto& [fact, literal] : literals) {
-      const KeyView view = subject.key(fact);
-      if (view.spec == nullptr || view.spec->values.empty() || view.spec->values_are_open) continue;
-      if (std::find(view.spec->values.begin(), view.spec->values.end(), literal) != view.spec->values.end())
-        continue;
-      findings.push_back({AuditFinding::Kind::unknown_value,
-                          position,
-                          fmt::format("compares `{}` with `{}`, which the release does not know",
-                                      subject.name(fact), literal),
-                          {}});
-    }
-  }
-  for (const std::uint32_t position : book.index.checks()) {
-    const Counterexample example = find_counterexample(book, position, options);
-    switch (example.answer) {
-      case Answer::unsat:
-        findings.push_back({AuditFinding::Kind::dead, position, "no config violates it", {}});
-        break;
-      case Answer::undecided:
-        findings.push_back({AuditFinding::Kind::undecided,
-                            position,
-                            "no counterexample within the limit or the values tried",
-                            {}});
-        break;
-      case Answer::sat:
-        if (example.alone) break;
-        AuditFinding finding{
-            AuditFinding::Kind::implied, position, "whatever violates it violates others, too", {}};
-        for (const std::uint32_t other :
-             violated_checks(book, with_changes(subject.facts, example.settings))) {
-          if (other != position) finding.others.push_back(other);
-        }
-        findings.push_back(std::move(finding));
-        break;
-    }
-  }
-  // For every implementation value there must be a config without findings of kind rejects or breaks.
-  FactId implementation = 0;
-  if (book.rules.set->names.find("model.cuda_graph_impl", implementation)) {
-    const KeyView view = subject.key(implementation);
-    const std::vector<std::string> values =
-        view.spec == nullptr ? std::vector<std::string>{} : view.spec->values;
-    for (const std::string& value : values) {
-      const std::vector<Assignment> fixed{{implementation, true, Value(value)}};
-      RepairRequest request;
-      request.fixed = fixed;
-      request.limit = 1;
-      request.touch_model = true;
-      request.allow_new_advice = true;
-      request.smt = options;
-      for (const std::uint32_t position : violated_checks(book, with_changes(subject.facts, fixed))) {
-        if (book.index.item(position).finding != FindingKind::advice) request.targets.push_back(position);
-      }
-      if (request.targets.empty()) continue;
-      const Repairs repairs = find_repairs(subject, request);
-      if (!repairs.found.empty()) continue;
-      findings.push_back(
-          {repairs.complete ? AuditFinding::Kind::unsatisfiable : AuditFinding::Kind::undecided,
-           request.targets[0],
-           fmt::format("no config with `model.cuda_graph_impl = \"{}\"` satisfies all rules", value),
-           {}});
-    }
-  }
-  return findings;
+RuleAudit audit_rules(const Subject& empty, const RuleProbes& probes, const SmtOptions& options) {
+  return Auditor(empty, probes, options).run();
 }
 
 }  // namespace capstan
