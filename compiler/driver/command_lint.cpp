@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,6 +13,8 @@
 #include <CLI/CLI.hpp>
 
 #include "compiler/diagnostics/baseline.h"
+#include "compiler/diagnostics/finding_bound.h"
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/config_options.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/report_options.h"
@@ -37,6 +40,17 @@ struct LintOptions {
   bool no_explain = false;
   bool statistics = false;
 };
+
+/// Each file once, however often and under whatever names it is given.
+std::vector<std::string> without_repetitions(std::vector<std::string> files) {
+  std::set<std::string> seen;
+  std::erase_if(files, [&](const std::string& file) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(file, error);
+    return !seen.insert(error ? file : path.string()).second;
+  });
+  return files;
+}
 
 /// A folder stands for the TOML files below it, project files left out.
 std::vector<std::string> expand_folders(const std::vector<std::string>& arguments) {
@@ -111,6 +125,7 @@ class Linter {
     ++summary.files;
     std::vector<Diagnostic> found = sink.take();
     apply_selection(found, selection_, known_);
+    bound_findings(found);
     findings.insert(findings.end(), std::make_move_iterator(found.begin()),
                     std::make_move_iterator(found.end()));
   }
@@ -182,9 +197,9 @@ int lint(LintOptions options) {
   if (options.statistics && options.report.format != "text" && options.report.format != "concise") {
     throw UsageError("`--statistics` goes with the formats text and concise");
   }
-  const std::vector<std::string> files = expand_folders(options.files);
-  if (std::count(files.begin(), files.end(), "-") > 1)
+  if (std::count(options.files.begin(), options.files.end(), "-") > 1)
     throw UsageError("standard input (`-`) can be read only once");
+  const std::vector<std::string> files = without_repetitions(expand_folders(options.files));
 
   Sink setup;
   if (const std::string path = project_of(files, options); !path.empty()) {
@@ -215,7 +230,7 @@ int lint(LintOptions options) {
     const std::string text = print_baseline(make_baseline(linter.findings, workspace.sources()));
     write_output(options.write_baseline, text, workspace.sources());
     const std::size_t count = linter.findings.size();
-    fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", options.write_baseline);
+    fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", safe_text(options.write_baseline));
     return kExitClean;
   }
   if (baseline) linter.summary.baselined = apply_baseline(linter.findings, *baseline, workspace.sources());

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "compiler/diagnostics/finding_bound.h"
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/selection_options.h"
@@ -64,6 +66,7 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     compiled.findings.insert(compiled.findings.end(), std::make_move_iterator(more.begin()),
                              std::make_move_iterator(more.end()));
   }
+  bound_findings(compiled.findings);
   sort_for_output(compiled.findings);
   return compiled;
 }
@@ -88,9 +91,9 @@ std::string summarize_plan(const plan::Plan& plan, const std::string& file, cons
       std::count_if(plan.segments.begin(), plan.segments.end(),
                     [](const plan::Segment& segment) { return segment.mode == plan::SegmentMode::graph; }));
   const plan::MemorySummary& memory = plan.memory;
-  std::string text =
-      fmt::format("{} for {}: {} ops in {} segments, {} captured\n", file == "-" ? "<stdin>" : file, stack,
-                  plan.ops.size(), plan.segments.size(), captured);
+  std::string text = fmt::format("{} for {}: {} ops in {} segments, {} captured\n",
+                                 file == "-" ? "<stdin>" : safe_text(file), stack, plan.ops.size(),
+                                 plan.segments.size(), captured);
   text += fmt::format(
       "planned peak memory {}: parameters {}, masters {}, gradients {}, optimizer {}, activations {}\n",
       plan::print_bytes(memory.arena), plan::print_bytes(memory.parameters),

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/diagnostics/sink.h"
 #include "compiler/driver/usage_error.h"
@@ -52,7 +53,7 @@ int run(int argc, const char* const* argv, const std::vector<AddCommand>& comman
     const int code = program.exit(error);
     return code == 0 ? kExitClean : kExitUsage;
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "capstan: %s\n", error.what());
+    std::fprintf(stderr, "capstan: %s\n", safe_text(error.what(), true).c_str());
     return kExitUsage;
   }
   return exit_code;

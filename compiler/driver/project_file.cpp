@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/diagnostics/selection.h"
+#include "compiler/facts/stack_choice.h"
 #include "compiler/schema/schema.h"
 #include "grammar/toml/toml_document.h"
 
@@ -23,6 +24,11 @@ class ProjectReader {
       into = entry.value.scalar.string();
     else
       wrong(entry, "a string");
+  }
+  void stack(const SyntaxEntry& entry, std::string& into) {
+    text(entry, into);
+    if (is_text(entry.value) && builtin_schema().find_stack(into) == nullptr)
+      report_unknown_stack(into, builtin_schema(), entry.value.span, sink_);
   }
   void texts(const SyntaxEntry& entry, std::vector<std::string>& into) {
     if (entry.value.kind != SyntaxNode::Kind::list) return wrong(entry, "a list of strings");
@@ -116,7 +122,7 @@ std::optional<ProjectFile> read_project_file(SourceId source, const SourceMap& s
   ProjectReader reader(slash == std::string::npos ? "" : project.path.substr(0, slash), sink);
   for (const SyntaxEntry& entry : tree->entries) {
     if (entry.key == "target")
-      reader.text(entry, project.target);
+      reader.stack(entry, project.target);
     else if (entry.key == "select")
       reader.texts(entry, project.select);
     else if (entry.key == "ignore")

@@ -32,7 +32,7 @@ struct ProjectFile {
 /// Path of the nearest capstan.toml in `folder` or above; empty if there is none.
 std::string find_project_file(const std::string& folder);
 
-/// Nothing, with reports (TL001), when the file is not well-formed.
+/// Nothing, with reports (TL001, TG001 for an unknown target), when the file is not well-formed.
 std::optional<ProjectFile> read_project_file(SourceId source, const SourceMap& sources, Sink& sink);
 
 }  // namespace capstan

@@ -3,14 +3,16 @@
 #include <cstdio>
 #include <utility>
 
+#include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/project_options.h"
 
 namespace capstan {
 
 ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options, bool verbose) {
   ResolvedFile file;
   Sink sink;
-  file.workspace = std::make_unique<Workspace>(options, sink);
+  file.workspace = std::make_unique<Workspace>(with_project(options, path), sink);
   if (file.workspace->ok()) {
     if (const auto source = file.workspace->read_source(path, "<stdin>", sink)) {
       file.prepared = file.workspace->prepare(*source, sink);
@@ -21,6 +23,7 @@ ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options,
   for (const Diagnostic& diagnostic : sink.diagnostics()) {
     if (verbose || diagnostic.severity == Severity::error) shown.push_back(diagnostic);
   }
+  bound_findings(shown);
   sort_for_output(shown);
   if (!shown.empty()) {
     RunSummary summary;

@@ -90,7 +90,10 @@ std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader
   const std::size_t errors = sink.count(Severity::error);
   prepared.config = compose(*layers, sink);
   std::optional<StackChoice> stack = choose_stack(prepared.config, schema(), options_.target, sink);
-  if (!stack) return std::nullopt;
+  if (!stack) {
+    check_keys_of_any_release(std::move(prepared.config), sink);
+    return std::nullopt;
+  }
   prepared.stack = std::move(*stack);
   PerStack& known = of(prepared.stack.stack);
   prepared.schema = known.view.get();
@@ -124,6 +127,19 @@ std::optional<std::vector<Layer>> Workspace::read_layers(SourceId file, const Fi
   if (!stack) return std::nullopt;
   return read_config(file, prepared.format, *of(stack->stack).view, sources_, reader, sink, prepared.record,
                      options_.run);
+}
+
+void Workspace::check_keys_of_any_release(Config config, Sink& sink) {
+  Config untargeted = config;
+  std::erase_if(untargeted.settings, [](const auto& entry) { return section_of(entry.first) == "target"; });
+  Sink found;
+  const std::optional<StackChoice> assumed = choose_stack(untargeted, schema(), {}, found);
+  if (!assumed) return;
+  bind(config, *of(assumed->stack).view, found);
+  for (Diagnostic& diagnostic : found.take()) {
+    const std::string& code = diagnostic.code;
+    if (code == "TY001" || code == "TY002" || code == "TY004") sink.report(std::move(diagnostic));
+  }
 }
 
 Workspace::PerStack& Workspace::of(const Stack& stack) {

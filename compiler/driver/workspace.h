@@ -50,7 +50,8 @@ class Workspace {
   std::optional<SourceId> read_source(const std::string& path, const std::string& standard_input_name,
                                       Sink& sink);
 
-  /// Nothing when the file has a syntax error, an unreadable layer or an unknown target (all reported).
+  /// Nothing when the file has a syntax error, an unreadable layer or an unknown target (all reported; beside
+  /// an unknown target, keys that no release has and wrong types are, too).
   std::optional<PreparedConfig> prepare(SourceId file, Sink& sink);
   std::optional<PreparedConfig> prepare(SourceId file, const FileReader& reader, Sink& sink);
 
@@ -65,6 +66,7 @@ class Workspace {
     std::unique_ptr<StackRules> shared;
   };
   PerStack& of(const Stack& stack);
+  void check_keys_of_any_release(Config config, Sink& sink);
   std::optional<std::vector<Layer>> read_layers(SourceId file, const FileReader& reader,
                                                 PreparedConfig& prepared, Sink& sink);
 

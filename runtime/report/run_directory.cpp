@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "compiler/diagnostics/render/display_text.h"
 
 namespace capstan::runtime {
 namespace {
@@ -33,10 +36,16 @@ Diagnostic unusable(const std::string& directory, const std::string& why) {
                      {{"path", directory}});
 }
 
+/// The file's stem, as a name that terminals and other tools show as it is.
+std::string directory_name(const std::string& config_name) {
+  std::string name = safe_text(fs::path(config_name).stem().string());
+  std::replace(name.begin(), name.end(), '\\', '_');  // of `\x1b`, for what a terminal would obey
+  return name.empty() || name == "." || name == ".." ? "run" : name;
+}
+
 /// runs/<stem>, or the first of -2, -3, ... that this process makes itself: two runs started at once get two.
 Outcome<std::string> make_numbered(const RunDirectoryWish& wish) {
-  const std::string stem = fs::path(wish.config_name).stem().string();
-  const std::string first = "runs/" + (stem.empty() ? std::string("run") : stem);
+  const std::string first = "runs/" + directory_name(wish.config_name);
   std::error_code error;
   fs::create_directories("runs", error);
   std::string directory = first;

@@ -514,6 +514,20 @@ TEST(RunDirectories, ASecondRunInTheSameDirectoryIsRefused) {
   EXPECT_TRUE(make_run_directory(wish).ok());
 }
 
+TEST(RunDirectories, NamesHoldNothingThatATerminalObeys) {
+  const Folder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const auto made = [](const char* config) {
+    const Outcome<RunDirectory> directory = make_run_directory({"", config, "", false});
+    return directory.ok() ? directory.value().path() : directory.error().message;
+  };
+  EXPECT_EQ(made("a b.toml"), "runs/a b");
+  EXPECT_EQ(made("x\x1b[31m\n.toml"), "runs/x_x1b[31m ");
+  EXPECT_EQ(made(".."), "runs/run");
+  std::filesystem::current_path(before);
+}
+
 TEST_F(CapstanRun, ResumingAFinishedRunSaysThatNothingIsLeft) {
   const std::string plan = plan_file(llama(3));
   train(plan, "run");
