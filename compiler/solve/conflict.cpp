@@ -10,9 +10,14 @@ namespace {
 
 constexpr int kMostRulesInAChain = 12;
 
+/// The user states it, if not always in a key: arguments of a front-end have none.
+bool is_said(const Subject& subject, FactId fact) {
+  return is_changeable(subject, fact) || subject.name(fact).starts_with("arguments.");
+}
+
 bool can_vary(const Subject& subject, FactId fact) {
   if (subject.is_broken(fact)) return false;
-  if (is_changeable(subject, fact)) return true;
+  if (is_said(subject, fact)) return true;
   const std::string& name = subject.name(fact);
   return name.starts_with("target.") || name.starts_with("cluster.");
 }
@@ -22,7 +27,7 @@ std::vector<FactId> by_blame(const Subject& subject, const RuleItem& item, std::
   const auto rank = [&](FactId fact) {
     const auto blamed = std::find(item.blame.begin(), item.blame.end(), fact);
     const bool set = subject.facts.values[fact].set;
-    const bool changeable = is_changeable(subject, fact);
+    const bool changeable = is_said(subject, fact);
     return std::tuple(!changeable, !set, blamed == item.blame.end(), blamed - item.blame.begin(), fact);
   };
   std::sort(facts.begin(), facts.end(), [&](FactId a, FactId b) { return rank(a) < rank(b); });
