@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -28,13 +29,34 @@ int export_config(const ExportOptions& options) {
   const WrittenConfig written =
       write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
   write_output(options.output, written.text, file.workspace->sources());
-  if (!written.left_out.empty() && options.to != "env") {
-    std::string text =
-        fmt::format("capstan: {} of the config cannot be said in {}:\n", written.left_out.size(), options.to);
-    for (const WrittenConfig::LeftOut& left : written.left_out)
-      text += fmt::format("  {}: {}\n", safe_text(left.path), safe_text(left.why));
-    std::fputs(text.c_str(), stderr);
+  std::string differences;
+  using Kind = WrittenConfig::LeftOut::Kind;
+  for (const Kind kind : {Kind::lost, Kind::added}) {
+    std::string list;
+    std::size_t count = 0;
+    for (const WrittenConfig::LeftOut& left : written.left_out) {
+      if (left.kind != kind) continue;
+      ++count;
+      list += fmt::format("  {}: {}\n", safe_text(left.path), safe_text(left.why));
+    }
+    if (count == 0) continue;
+    const char* const plural = count == 1 ? "" : "s";
+    differences += kind == Kind::added
+                       ? fmt::format("capstan: {} key{} that the config does not set get{} a value:\n", count,
+                                     plural, count == 1 ? "s" : "")
+                       : fmt::format("capstan: {} setting{} not said in {}:\n", count, plural, options.to);
+    differences += list;
   }
+  if (options.to == "env") {
+    const auto others = static_cast<std::size_t>(
+        std::count_if(file.prepared->config.settings.begin(), file.prepared->config.settings.end(),
+                      [](const auto& entry) { return section_of(entry.first) != kEnvironmentSection; }));
+    if (others > 0)
+      differences +=
+          fmt::format("capstan: {} setting{} outside of `[env]` {} no environment variable{}\n", others,
+                      others == 1 ? "" : "s", others == 1 ? "is" : "are", others == 1 ? "" : "s");
+  }
+  std::fputs(differences.c_str(), stderr);
   return file.has_errors ? kExitFindings : kExitClean;
 }
 

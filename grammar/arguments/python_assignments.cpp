@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/arguments/list_expression.h"
 #include "grammar/arguments/python_lines.h"
 #include "grammar/arguments/python_literal.h"
 #include "grammar/arguments/python_statement.h"
@@ -318,9 +319,20 @@ class RecipeReader {
         found.push_back(std::move(entry));
         return;
       }
-      if (auto literal =
-              parse_python_literal(span(value.begin, value.end), sources_, reason, repeated_keys)) {
+      const Span place = span(value.begin, value.end);
+      if (auto literal = parse_python_literal(place, sources_, reason, repeated_keys)) {
         node = std::move(*literal);
+        found.push_back(std::move(entry));
+        return;
+      }
+      if (auto list = evaluate_list_expression(text(value))) {  // `[0] * 3 + [1] * 58`
+        node.kind = SyntaxNode::Kind::list;
+        node.span = place;
+        for (const std::int64_t number : *list) {
+          node.items.emplace_back();
+          node.items.back().scalar = Value(number);
+          node.items.back().span = place;
+        }
         found.push_back(std::move(entry));
         return;
       }

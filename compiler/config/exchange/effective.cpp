@@ -42,14 +42,15 @@ Value function_name(const Value& value) {
 std::vector<EffectiveValue> effective_config(const Config& config, const SchemaView& view) {
   std::vector<EffectiveValue> out;
   const Schema& schema = view.schema();
+  const auto says_nothing = [](const Setting& setting, const KeySpec* spec) {
+    return spec != nullptr && spec->has_default && spec->default_text.empty() &&
+           spec->default_value == setting.value;
+  };
   std::map<std::string_view, const Setting*> under_old_name;  // by the new name
   for (const auto& [path, setting] : config.settings) {
     const KeyInfo* key = schema.find(path);
     if (key == nullptr || key->renamed_to.empty()) continue;
-    const KeySpec* spec = view.find(path).spec;
-    const bool says_nothing = spec != nullptr && spec->has_default && spec->default_text.empty() &&
-                              spec->default_value == setting.value;
-    if (!says_nothing) under_old_name.emplace(key->renamed_to, &setting);
+    if (!says_nothing(setting, view.find(path).spec)) under_old_name.emplace(key->renamed_to, &setting);
   }
   for (const KeyInfo& key : schema.keys()) {
     if (stays_out(section_of(key.path)) || section_of(key.path) == kEnvironmentSection) continue;
@@ -58,7 +59,8 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
     if (!key.renamed_to.empty() && view.find(key.renamed_to).spec != nullptr)
       continue;  // shown under its new name
     const Setting* setting = config.find(key.path);
-    if (const auto old = under_old_name.find(key.path); setting == nullptr && old != under_old_name.end())
+    if (const auto old = under_old_name.find(key.path);
+        old != under_old_name.end() && (setting == nullptr || says_nothing(*setting, known.spec)))
       setting = old->second;
     EffectiveValue value;
     value.path = key.path;

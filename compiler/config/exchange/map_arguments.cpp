@@ -10,8 +10,10 @@
 #include "compiler/config/exchange/flag_table.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/exchange/say_argument.h"
 #include "compiler/config/override_layer.h"
 #include "compiler/config/pipeline_layout.h"
+#include "grammar/arguments/list_expression.h"
 
 namespace capstan {
 namespace {
@@ -272,6 +274,7 @@ class Mapper {
       SyntaxNode item;
       item.scalar = *converted;
       item.span = value.span;
+      if (takes_pattern(flag)) take_pattern(value.text, item);
       items.push_back(std::move(item));
     }
     if (!flag.is_list || (flag.single && items.size() == 1)) {
@@ -287,6 +290,21 @@ class Mapper {
     }
     node.items = std::move(items);
     return true;
+  }
+
+  /// `([0]*3+[1]*58)` is the list that Megatron-LM makes of it; it allows no blanks.
+  static void take_pattern(const std::string& text, SyntaxNode& node) {
+    if (text.find('[') == std::string::npos || text.find(' ') != std::string::npos) return;
+    const auto list = evaluate_list_expression(text);
+    if (!list) return;
+    node.kind = SyntaxNode::Kind::list;
+    node.scalar = Value();
+    for (const std::int64_t layer : *list) {
+      SyntaxNode item;
+      item.scalar = Value(layer);
+      item.span = node.span;
+      node.items.push_back(std::move(item));
+    }
   }
 
   /// Of several keys those that the stack has; the first if it has none, so that the release gap is reported.

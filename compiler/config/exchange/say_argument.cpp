@@ -47,8 +47,26 @@ bool write_value(FlagValue kind, const Value& value, std::string& text) {
   }
 }
 
+/// A list over the layers, equal neighbours together: `([0]*3+[1]*58)`.
+bool write_pattern(const Value& value, std::string& text) {
+  const Value::List& list = value.list();
+  if (list.empty()) return false;
+  std::string runs;
+  for (std::size_t at = 0; at < list.size();) {
+    if (list[at].kind() != Value::Kind::integer) return false;
+    std::size_t end = at;
+    while (end < list.size() && list[end] == list[at]) ++end;
+    if (list[at].integer() < 0) return false;  // the framework refuses other characters than digits
+    runs += fmt::format("{}[{}]*{}", runs.empty() ? "" : "+", list[at].integer(), end - at);
+    at = end;
+  }
+  text += " " + shell_word("(" + runs + ")");
+  return true;
+}
+
 bool write_values(const Flag& flag, const Value& value, std::string& text) {
   if (value.kind() == Value::Kind::list) {
+    if (takes_pattern(flag)) return write_pattern(value, text);
     if (!flag.is_list) return false;
     if (flag.single && value.list().size() == 1) return false;  // would come back as one value
     for (const Value& item : value.list()) {
@@ -67,6 +85,10 @@ bool write_values(const Flag& flag, const Value& value, std::string& text) {
 }
 
 }  // namespace
+
+bool takes_pattern(const Flag& flag) {
+  return flag.takes == FlagValue::any && flag.name.ends_with("-freq");
+}
 
 std::optional<std::string> flag_with_value(const Flag& flag, const Value& value) {
   std::string text = flag.name;

@@ -13,6 +13,9 @@ namespace capstan {
 /// "--te-rng-tracker", "--lr 0.1"; nothing when no argument of the newest release says it.
 std::optional<std::string> say_argument(std::string_view path, const Value& value);
 
+/// Whether the argument takes a pattern over the layers, such as `([0]*3+[1]*58)`.
+bool takes_pattern(const Flag& flag);
+
 /// The flag with a value behind it, quoted for a shell; nothing when its kind of value does not fit.
 std::optional<std::string> flag_with_value(const Flag& flag, const Value& value);
 

@@ -14,21 +14,90 @@
 namespace capstan {
 namespace {
 
+using Kind = WrittenConfig::LeftOut::Kind;
+
 bool same(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.number() == b.number();
   return function_name(a) == function_name(b);
 }
 
+/// Absent, or the default.
+bool says_nothing(const Setting* setting, const SchemaView& view) {
+  if (setting == nullptr) return true;
+  const KeySpec* spec = view.find(setting->path).spec;
+  return spec != nullptr && spec->has_default && spec->default_text.empty() &&
+         same(spec->default_value, setting->value);
+}
+
+bool is_said_by_a_flag(const std::string& path) {
+  static const std::set<std::string> paths = [] {
+    std::set<std::string> all;
+    for (const Flag& flag : builtin_flag_table().flags) {
+      all.insert(flag.keys.begin(), flag.keys.end());
+      for (const auto& [key, value] : flag.sets) all.insert(key);
+    }
+    return all;
+  }();
+  return paths.contains(path);
+}
+
+/// The argument whose own name a key bears: `model.swiglu`, `arguments.norm_epsilon`. Null for other keys.
+const Flag* argument_named(const std::string& path) {
+  const auto dot = path.find('.');
+  if (dot == std::string::npos || is_said_by_a_flag(path)) return nullptr;
+  std::string name = "--" + path.substr(dot + 1);
+  std::replace(name.begin(), name.end(), '_', '-');
+  const Flag* flag = builtin_flag_table().find(name);
+  return flag != nullptr && flag->irrelevant.empty() ? flag : nullptr;
+}
+
+/// Keys that bear the name of an argument, as the keys that the argument sets.
+void resolve_argument_names(Config& config, const SchemaView& view,
+                            std::vector<WrittenConfig::LeftOut>& left) {
+  const std::map<std::string, Setting, std::less<>> given(config.settings.begin(), config.settings.end());
+  for (const auto& [path, setting] : given) {
+    const Flag* flag = argument_named(path);
+    const KeySpec* spec = view.find(path).spec;
+    if (flag == nullptr || spec == nullptr || setting.value.is_none() || setting.value == Value("?"))
+      continue;
+    if (says_nothing(&setting, view)) continue;
+    std::vector<std::pair<std::string, Value>> sets;
+    if (flag->takes != FlagValue::none) {
+      for (const std::string& key : flag->keys) sets.emplace_back(key, setting.value);
+    } else if (setting.value == Value(true)) {
+      sets = flag->sets;
+    }
+    std::erase_if(sets, [&](const auto& set) { return !knows(view, set.first); });
+    const bool contradicted = std::any_of(sets.begin(), sets.end(), [&](const auto& set) {
+      const Setting* own = config.find(set.first);
+      return !says_nothing(own, view) && !same(own->value, set.second);
+    });
+    if (sets.empty() || contradicted) continue;
+    config.settings.erase(path);
+    left.push_back({path, fmt::format("it is said as `{}`", flag->name), Kind::respelled});
+    for (const auto& [key, value] : sets) {
+      if (!says_nothing(config.find(key), view)) continue;
+      Setting meant = setting;
+      meant.path = key;
+      meant.value = value;
+      config.settings[key] = std::move(meant);
+      left.push_back({key, fmt::format("it is what `{}` means", path), Kind::respelled});
+    }
+  }
+}
+
 /// The config in the keys that arguments stand for: under their newest names, and with what `mixed_precision`
 /// says in the sections to which Bridge copies it (megatron/bridge/training/mixed_precision.py, setup);
 /// Megatron-LM has the fields only there.
-Config in_keys_of_arguments(const Config& config, const SchemaView& view,
+Config in_keys_of_arguments(const Config& given, const SchemaView& view,
                             std::vector<WrittenConfig::LeftOut>& left) {
+  Config config = given;
+  resolve_argument_names(config, view, left);
   Config out = config;
   for (const auto& [path, setting] : config.settings) {
     const KeyInfo* key = view.schema().find(path);
     if (key != nullptr && !key->renamed_to.empty() && knows(view, key->renamed_to) &&
-        config.find(key->renamed_to) == nullptr) {
+        says_nothing(config.find(key->renamed_to), view)) {
       Setting renamed = setting;
       renamed.path = key->renamed_to;
       out.settings.erase(path);
@@ -43,7 +112,8 @@ Config in_keys_of_arguments(const Config& config, const SchemaView& view,
       const Setting* own = config.find(twin);
       if (own == nullptr || !same(own->value, setting.value)) {
         left.push_back(
-            {twin, fmt::format("`{}` gives it `{}`, which is said instead", path, to_text(setting.value))});
+            {twin, fmt::format("`{}` gives it `{}`, which is said instead", path, to_text(setting.value)),
+             own == nullptr ? Kind::added : Kind::lost});
       }
       Setting moved = setting;
       moved.path = twin;
@@ -52,7 +122,8 @@ Config in_keys_of_arguments(const Config& config, const SchemaView& view,
     }
     if (!copied) continue;
     out.settings.erase(path);
-    left.push_back({path, "Megatron-LM has no such section; it is said for those that have the field"});
+    left.push_back(
+        {path, "Megatron-LM has no such section; it is said for those that have the field", Kind::respelled});
   }
   return out;
 }
@@ -71,7 +142,8 @@ class ArgumentWriter {
     for (const auto& [path, setting] : config_.settings) {
       if (setting.value == Value("?"))
         leave(path, "the value is open");
-      else if (section_of(path) == "execute" || section_of(path) == "cluster")
+      else if (section_of(path) == "execute" || section_of(path) == "cluster" ||
+               (section_of(path) == "target" && path != "target.frontend"))
         leave(path, "only Capstan reads this section");
       else if (section_of(path) != "target" && section_of(path) != kEnvironmentSection)
         wanted_.insert(path);
@@ -108,7 +180,12 @@ class ArgumentWriter {
   }
 
  private:
-  void leave(std::string path, std::string why) { left_.push_back({std::move(path), std::move(why)}); }
+  void leave(std::string path, std::string why) {
+    left_.push_back({std::move(path), std::move(why), Kind::lost});
+  }
+  void add(std::string path, std::string why) {
+    left_.push_back({std::move(path), std::move(why), Kind::added});
+  }
 
   bool in_release(const Flag& flag) const {
     return (!flag.since || version_ >= *flag.since) && (!flag.until || version_ < *flag.until);
@@ -172,7 +249,7 @@ class ArgumentWriter {
       }
     }
     for (const auto& [key, value] : extra)
-      leave(key, fmt::format("it is not set, but `{}` sets it to `{}`", flag.name, to_text(value)));
+      add(key, fmt::format("`{}` sets it to `{}`", flag.name, to_text(value)));
     for (const std::string& key : keys) wanted_.erase(key);
     used_.insert(flag.name);
     lines_[flag.name] = text;
@@ -193,7 +270,7 @@ class ArgumentWriter {
       if (!fits) continue;
       for (const auto& [key, value] : flag->sets) {
         if (!knows(view_, key) || config_.find(key) != nullptr || is_default(key, value)) continue;
-        leave(key, fmt::format("it is not set, but `{}` sets it to `{}`", name, to_text(value)));
+        add(key, fmt::format("`{}` sets it to `{}`", name, to_text(value)));
       }
       used_.insert(name);
       lines_[name] = name;
@@ -224,8 +301,7 @@ class ArgumentWriter {
           wanted_.erase(key);
         } else if (setting == nullptr && knows(view_, key)) {
           if (is_default(key, value)) continue;
-          leave(key, fmt::format("it is not set, but Megatron-LM sets it to `{}`: {}", to_text(value),
-                                 implied.why));
+          add(key, fmt::format("Megatron-LM sets it to `{}`: {}", to_text(value), implied.why));
         } else if (setting != nullptr && wanted_.erase(key) > 0) {
           leave(key, fmt::format("it is `{}`, but Megatron-LM sets it to `{}`: {}", to_text(setting->value),
                                  to_text(value), implied.why));

@@ -261,14 +261,14 @@ class Writer {
 
  private:
   void leave(std::string path, std::string why) {
-    out_.left_out.push_back({std::move(path), std::move(why)});
+    out_.left_out.push_back({std::move(path), std::move(why), WrittenConfig::LeftOut::Kind::lost});
   }
 
   /// True, with the reason noted, for what a config of the framework cannot hold.
   bool skip(const Setting& setting, bool finite_only) {
     if (is_own_section(section_of(setting.path))) {
       // The front-end is said by the format itself.
-      if (section_of(setting.path) != "target") leave(setting.path, "only Capstan reads this section");
+      if (setting.path != "target.frontend") leave(setting.path, "only Capstan reads this section");
       return true;
     }
     if (setting.value == Value("?")) return leave(setting.path, "the value is open"), true;

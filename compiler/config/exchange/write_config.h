@@ -20,10 +20,16 @@ std::optional<ExportFormat> parse_export_format(std::string_view name);
 struct WrittenConfig {
   std::string text;
   struct LeftOut {
+    enum class Kind {
+      lost,      ///< the text does not say the setting
+      added,     ///< the config does not set the key, but the text does
+      respelled  ///< said by way of other keys
+    };
     std::string path;
     std::string why;
+    Kind kind = Kind::lost;
   };
-  std::vector<LeftOut> left_out;  ///< sorted by path
+  std::vector<LeftOut> left_out;  ///< what the text says otherwise than the config; sorted by path
 };
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format);

@@ -327,6 +327,53 @@ TEST(ShellQuoted, KeepsEveryCharacter) {
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
 }
 
+TEST(MapArguments, PatternsOverTheLayersAreLists) {
+  EXPECT_EQ(Read("m.yaml", "MODEL_ARGS:\n  --moe-layer-freq: ([0]*1+[1]*3)\n", "megatron-lm-0.19")
+                .value("model.moe_layer_freq"),
+            "[0, 1, 1, 1]");
+  EXPECT_EQ(Read("a.args", "--moe-layer-freq '([0]*1+[1]*3)' --linear-attention-freq 4\n", "megatron-lm-0.19")
+                .value("model.moe_layer_freq"),
+            "[0, 1, 1, 1]");
+  // The framework takes no blanks in it.
+  EXPECT_EQ(Read("a.args", "--moe-layer-freq '[0] * 2'\n", "megatron-lm-0.19").value("model.moe_layer_freq"),
+            "\"[0] * 2\"");
+}
+
+TEST(WriteArguments, SaysKeysThatBearTheNameOfAnArgument) {
+  const auto written = [](const std::string& toml) {
+    const Read read("a.toml", toml, "megatron-lm-0.19");
+    const WrittenConfig out = write_config(read.config, read.view, ExportFormat::megatron_args);
+    std::string text = out.text;
+    for (const WrittenConfig::LeftOut& left : out.left_out) {
+      if (left.kind == WrittenConfig::LeftOut::Kind::lost) text += "lost " + left.path + "\n";
+    }
+    return text;
+  };
+  const std::string plain = written("");  // what keeps Megatron-LM's own choices away
+  const auto has = [&](const std::string& toml, const std::string& line) {
+    return ("\n" + written(toml)).find("\n" + line + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(has("[model]\nswiglu = true\n", "--swiglu"));
+  EXPECT_TRUE(has("[model]\nnum_experts = 4\n", "--num-experts 4"));
+  EXPECT_TRUE(has("[model]\ndisable_bias_linear = true\n", "--disable-bias-linear"));
+  EXPECT_TRUE(has("[arguments]\nddp_bucket_size = 7\n", "--ddp-bucket-size 7"));
+  EXPECT_EQ(written("[model]\nswiglu = false\n"), plain);
+  // At odds with what the argument sets: listed, not said.
+  EXPECT_TRUE(has("[model]\nswiglu = true\nactivation_func = \"quick_gelu\"\n", "lost model.swiglu"));
+  EXPECT_TRUE(has("[model]\nmoe_layer_freq = [0, 0, 1]\n", "--moe-layer-freq '([0]*2+[1]*1)'"));
+}
+
+TEST(WriteConfig, ListsWhatOnlyCapstanReads) {
+  const Read read("a.toml",
+                  "[target]\nstack = \"bridge-0.4\"\ngpu = \"h100\"\n[cluster]\nnodes = 2\n[model]\n"
+                  "num_layers = 2\n",
+                  "bridge-0.4");
+  std::string lost;
+  for (const auto& left : write_config(read.config, read.view, ExportFormat::hydra).left_out)
+    lost += left.path + ";";
+  EXPECT_EQ(lost, "cluster.nodes;target.gpu;target.stack;");
+}
+
 // --- round trips ---
 
 class RandomSettings {

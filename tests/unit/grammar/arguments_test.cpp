@@ -183,6 +183,11 @@ TEST(PythonRecipe, NamesKeysThatStandTwiceInADict) {
             "m.a={ k = 2 }<{'k': 1, 'k': 2}>;m.b={ k = 2 }<{'k': 1, 'k': 2}>;twice 'k'@13;");
 }
 
+TEST(PythonRecipe, ReadsListsPutTogetherFromLists) {
+  EXPECT_EQ(python("cfg.m.a = [0] * 2 + [1]\ncfg.m.b = [0] * n\n"),
+            "m.a=[0, 0, 1]<[0] * 2 + [1]>;m.b=?an expression that is no literal<[0] * n>;");
+}
+
 TEST(PythonRecipe, ReadsParenthesesInLinearTime) {
   // The deepest nesting that is read: two tries at each depth would take hours.
   const std::string open(31, '('), close(31, ')');
