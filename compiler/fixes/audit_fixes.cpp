@@ -36,16 +36,14 @@ class FixTrial {
 
   bool works_somewhere() {
     for (Facts& variant : version_variants(empty_, probes_, position_)) {
-      Subject subject(empty_);
-      subject.facts = std::move(variant);
+      const Subject subject(empty_.config, empty_.book, std::move(variant));
       if (works_on_variant(subject)) return true;
     }
     return false;
   }
 
   bool works_on(const Facts& facts) const {
-    Subject subject(empty_);
-    subject.facts = facts;
+    const Subject subject(empty_.config, empty_.book, facts);
     return fix_can_work(subject, position_, fix_, options_);
   }
 
@@ -96,8 +94,7 @@ class FixTrial {
         if (!choice.unknown) settings.push_back({fact, choice.set, choice.value});
         here.push_back(smt.negate(before.stays(fact)));
       }
-      Subject changed(subject);
-      changed.facts = with_changes(subject.facts, settings);
+      const Subject changed(subject.config, subject.book, with_changes(subject.facts, settings));
       const std::size_t known = held.size();
       if (confirmed(changed, held)) return true;
       if (held.size() > known) return std::nullopt;
@@ -114,7 +111,7 @@ class FixTrial {
     if (!assignments || assignments->empty()) return false;
     bool good = true;
     for (const std::uint32_t other :
-         violated_checks(subject.book, with_changes(subject.facts, *assignments))) {
+         violated_checks(subject, *assignments)) {
       if (other == position_) good = false;
       if (std::find(first.begin(), first.end(), other) != first.end()) continue;
       good = false;

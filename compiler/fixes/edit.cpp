@@ -456,8 +456,11 @@ class Planner {
       plan_.edits.push_back({{file, end.end, end.end}, inserted});
       return;
     }
+    // A section that no file names has no table; else the table is looked for in the text.
     SyntaxProblem problem;
-    const std::optional<SyntaxNode> tree = parse_toml(file, sources_, problem);
+    const std::optional<SyntaxNode> tree = config_.sections.contains(section.substr(0, section.find('.')))
+                                               ? parse_toml(file, sources_, problem)
+                                               : std::nullopt;
     const SyntaxNode* node = tree ? &*tree : nullptr;
     for (std::size_t start = 0; node != nullptr && start < section.size();) {
       const std::size_t dot = std::min(section.find('.', start), section.size());

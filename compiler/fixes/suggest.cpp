@@ -24,9 +24,7 @@ KeyChange as_change(const Subject& subject, const Assignment& assignment) {
 
 /// What the actions of fixes read: keys as the config has them; what rules define, as they left it.
 Facts facts_for_actions(const Subject& subject, Facts facts) {
-  for (FactId fact = 0; fact < facts.values.size(); ++fact) {
-    if (is_changeable(subject, fact)) facts.values[fact] = subject.facts.values[fact];
-  }
+  for (const FactId fact : subject.book.changeable) facts.values[fact] = subject.facts.values[fact];
   return facts;
 }
 
@@ -104,10 +102,10 @@ std::vector<std::uint32_t> failed_checks(const CheckRequest& request, const Eval
   return items;
 }
 
-/// Whether no check fails with these facts but those that failed `before`, and `gone` is violated no more.
-bool adds_nothing(const CheckRequest& request, const std::vector<std::uint32_t>& before, Facts facts,
-                  std::uint32_t gone = Finding::kNoItem) {
-  for (const std::uint32_t item : decided_violations(request.rules, facts)) {
+/// Whether no check is violated now but those that failed `before`, and `gone` is violated no more.
+bool adds_nothing(const CheckRequest& request, const std::vector<std::uint32_t>& before,
+                  const std::vector<std::uint32_t>& now, std::uint32_t gone = Finding::kNoItem) {
+  for (const std::uint32_t item : now) {
     if (item == gone) return false;
     if (request.rules.set->items[item].kind == RuleItem::Kind::check &&
         std::find(before.begin(), before.end(), item) == before.end())
@@ -157,7 +155,7 @@ class Suggester {
 
  private:
   bool verified(const std::vector<Assignment>& assignments) const {
-    return adds_nothing(request_, case_.failed, with_changes(subject_.facts, assignments), target_);
+    return adds_nothing(request_, case_.failed, subject_.variants().violations(assignments), target_);
   }
 
   void authored(const ResolvedFix& fix) {
@@ -320,7 +318,9 @@ void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagno
   const auto add = [&](std::string title, Applicability applicability, const KeyChange& change) {
     EditPlan plan = plan_edits({change}, request.config, request.sources);
     const Config changed = with_key_changes(request.config, {change});
-    if (!adds_nothing(request, failed_checks(request, judgement.evaluation()), judgement.facts_of(changed)))
+    Facts facts = judgement.facts_of(changed);
+    if (!adds_nothing(request, failed_checks(request, judgement.evaluation()),
+                      decided_violations(request.rules, facts)))
       return;
     Fix fix;
     fix.title = std::move(title);

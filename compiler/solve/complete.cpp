@@ -100,7 +100,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
     bool broken = false;
     completion.remaining_advice.clear();
     for (const std::uint32_t position :
-         violated_checks(subject.book, with_changes(subject.facts, completion.values))) {
+         violated_checks(subject, completion.values)) {
       grown |= rules.insert(position).second;
       if (is_advice(position))
         completion.remaining_advice.push_back(position);

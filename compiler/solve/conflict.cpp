@@ -138,7 +138,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
   }
   if (free.empty()) return std::nullopt;
   const auto is_free = [&](FactId fact) { return std::find(free.begin(), free.end(), fact) != free.end(); };
-  const std::vector<std::uint32_t> before = violated_checks(subject.book, subject.facts);
+  const std::vector<std::uint32_t> before = violated_checks(subject);
   std::set<std::uint32_t> rules{conflict.position};
   while (rules.size() <= kMostRulesInAChain) {
     Smt smt(options);
@@ -175,7 +175,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
       }
       bool grown = false;
       for (const std::uint32_t position :
-           violated_checks(subject.book, with_changes(subject.facts, changes))) {
+           violated_checks(subject, changes)) {
         if (std::binary_search(before.begin(), before.end(), position)) continue;
         if (subject.index().item(position).finding == FindingKind::advice) continue;
         grown |= rules.insert(position).second;
@@ -209,8 +209,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
         link.listed = !domain.any_subset;
         for (const Choice& choice : domain.choices) {
           if (choice.unknown) continue;
-          const auto violated = violated_checks(
-              subject.book, with_changes(subject.facts, {{about[0], choice.set, choice.value}}));
+          const auto violated = violated_checks(subject, {{about[0], choice.set, choice.value}});
           if (!std::binary_search(violated.begin(), violated.end(), rule)) link.allowed.push_back(choice);
         }
       }

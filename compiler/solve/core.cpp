@@ -29,7 +29,7 @@ ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& op
     const auto& inputs = subject.index().inputs(position);
     return std::any_of(inputs.begin(), inputs.end(), [&](FactId fact) { return subject.is_broken(fact); });
   };
-  for (const std::uint32_t position : violated_checks(subject.book, subject.facts)) {
+  for (const std::uint32_t position : violated_checks(subject)) {
     if (counts(position) && !silent(position)) rules.insert(position);
   }
   for (const FactId fact : open) {

@@ -181,8 +181,7 @@ Accepted find_accepted(const Subject& empty, const RuleProbes& probes, const Ass
                        const SmtOptions& options) {
   Accepted out;
   const Facts base = with_changes(empty.facts, {fixed});
-  Subject subject(empty);
-  subject.facts = base;
+  const Subject subject(empty.config, empty.book, base);
   bool clean = false;
   add_violated(empty.book, base, out.rules, clean);
   if (clean) {

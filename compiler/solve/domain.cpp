@@ -28,10 +28,6 @@ Choice current_choice(const Subject& subject, FactId fact) {
   return {now.set, now.state == Fact::State::unknown, now.value};
 }
 
-std::string section_of(const std::string& name) {
-  return name.substr(0, name.find('.'));
-}
-
 bool is_plain_list(const TypeSet& type) {
   return type.list && type.list_string && !type.list_boolean && !type.list_integer && !type.list_floating &&
          !type.list_any && !type.any && !type.table && !type.integer && !type.floating;
@@ -144,13 +140,7 @@ std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact
 }  // namespace
 
 bool is_changeable(const Subject& subject, FactId fact) {
-  const std::string& name = subject.name(fact);
-  const std::string section = section_of(name);
-  if (section == "target" || section == "cluster" || section == "execute" || section == "arguments")
-    return false;
-  if (section == "env") return name.size() > 4;
-  const KeyView view = subject.key(fact);
-  return view.info != nullptr && view.spec != nullptr;
+  return std::binary_search(subject.book.changeable.begin(), subject.book.changeable.end(), fact);
 }
 
 KeyEffect effect_of(const Subject& subject, FactId fact) {

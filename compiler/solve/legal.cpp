@@ -12,16 +12,14 @@ namespace {
 
 /// The subject with changes, for explaining a config that nobody wrote.
 Subject changed_subject(const Subject& subject, const std::vector<Assignment>& changes) {
-  Subject changed = subject;
-  changed.facts = with_changes(subject.facts, changes);
-  return changed;
+  return {subject.config, subject.book, with_changes(subject.facts, changes)};
 }
 
 /// What the changed config violates and what reads the key, whether or not it is violated now.
 std::vector<std::uint32_t> checks_against(const Subject& subject, const std::vector<Assignment>& changes,
                                           FactId key) {
   std::vector<std::uint32_t> out;
-  for (const std::uint32_t position : violated_checks(subject.book, with_changes(subject.facts, changes))) {
+  for (const std::uint32_t position : violated_checks(subject, changes)) {
     if (subject.index().item(position).finding == FindingKind::advice) continue;
     const auto& inputs = subject.index().inputs(position);
     if (!std::binary_search(inputs.begin(), inputs.end(), key)) continue;
@@ -110,8 +108,8 @@ WhyNot explain_why_not(const Subject& subject, const Assignment& wanted, SmtOpti
   const std::vector<Assignment> changes{wanted};
   const std::vector<std::uint32_t> against = checks_against(subject, changes, wanted.fact);
   const std::vector<std::uint32_t> after =
-      violated_checks(subject.book, with_changes(subject.facts, changes));
-  for (const std::uint32_t position : violated_checks(subject.book, subject.facts)) {
+      violated_checks(subject, changes);
+  for (const std::uint32_t position : violated_checks(subject)) {
     if (!std::binary_search(after.begin(), after.end(), position)) answer.cured.push_back(position);
   }
   if (against.empty()) return answer;

@@ -26,7 +26,7 @@ class Search {
  public:
   Search(const Subject& subject, const RepairRequest& request)
       : subject_(subject), request_(request), base_(with_changes(subject.facts, request.fixed)) {
-    for (const std::uint32_t position : violated_checks(subject.book, subject.facts))
+    for (const std::uint32_t position : violated_checks(subject))
       before_.insert(position);
     rules_.insert(request.targets.begin(), request.targets.end());
   }
@@ -52,6 +52,12 @@ class Search {
   }
 
  private:
+  std::vector<std::uint32_t> violated_with(const std::vector<Assignment>& changes) const {
+    std::vector<Assignment> all = request_.fixed;
+    all.insert(all.end(), changes.begin(), changes.end());
+    return violated_checks(subject_, all);
+  }
+
   bool is_fixed(FactId fact) const {
     return std::any_of(request_.fixed.begin(), request_.fixed.end(),
                        [fact](const Assignment& change) { return change.fact == fact; });
@@ -67,7 +73,7 @@ class Search {
   /// Whether the changes clear the targets and add nothing; what they add joins the rules of the question.
   bool accept(const std::vector<Assignment>& changes) {
     bool good = true;
-    for (const std::uint32_t position : violated_checks(subject_.book, with_changes(base_, changes))) {
+    for (const std::uint32_t position : violated_with(changes)) {
       const bool target =
           std::find(request_.targets.begin(), request_.targets.end(), position) != request_.targets.end();
       const bool added =
@@ -86,7 +92,7 @@ class Search {
       std::vector<Assignment> rest = changes;
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
       bool good = true;
-      for (const std::uint32_t position : violated_checks(subject_.book, with_changes(base_, rest))) {
+      for (const std::uint32_t position : violated_with(rest)) {
         const bool target =
             std::find(request_.targets.begin(), request_.targets.end(), position) != request_.targets.end();
         const bool added =

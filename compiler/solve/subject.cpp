@@ -225,6 +225,14 @@ const std::vector<FactId>& Candidates::mates(FactId fact) const {
 
 namespace {
 
+bool is_changeable_name(const std::string& name, const KeyView& key) {
+  const std::string_view section = section_of(name);
+  if (section == "target" || section == "cluster" || section == "execute" || section == "arguments")
+    return false;
+  if (section == "env") return name.size() > 4;
+  return key.info != nullptr && key.spec != nullptr;
+}
+
 std::vector<FactId> ids_of(const std::vector<std::string>& paths, const FactNames& names) {
   std::vector<FactId> ids;
   for (const std::string& path : paths) {
@@ -235,6 +243,18 @@ std::vector<FactId> ids_of(const std::vector<std::string>& paths, const FactName
 }
 
 }  // namespace
+
+RuleBook::RuleBook(const SchemaView& schema_view, const ActiveRules& active)
+    : schema(schema_view), rules(active), index(active), candidates(index) {
+  if (active.set == nullptr) return;
+  const FactNames& names = active.set->names;
+  keys.reserve(names.size());
+  for (FactId fact = 0; fact < names.size(); ++fact) {
+    const std::string& name = names.name(fact);
+    keys.push_back(schema.find(name));
+    if (is_changeable_name(name, keys.back())) changeable.push_back(fact);
+  }
+}
 
 Subject::Subject(const Config& checked, const RuleBook& rule_book)
     : Subject(checked, rule_book, derive_facts(checked, rule_book.schema, rule_book.rules.set->names)) {}
@@ -254,25 +274,36 @@ bool Subject::is_open(FactId fact) const {
   return std::binary_search(open_.begin(), open_.end(), fact);
 }
 
+Reevaluator& Subject::variants() const {
+  if (!variants_) variants_ = std::make_unique<Reevaluator>(book.rules, facts);
+  return *variants_;
+}
+
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes) {
   Facts changed = facts;
-  for (const Assignment& change : changes) {
-    Fact& fact = changed.values.at(change.fact);
-    fact.state = Fact::State::known;
-    fact.is_version = false;
-    fact.set = change.set;
-    fact.value = change.value;
-  }
+  for (const Assignment& change : changes) assign(changed.values.at(change.fact), change);
   return changed;
 }
 
-std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts) {
+namespace {
+
+std::vector<std::uint32_t> checks_among(const RuleBook& book, const std::vector<std::uint32_t>& items) {
   std::vector<std::uint32_t> positions;
-  for (const std::uint32_t item : decided_violations(book.rules, facts)) {
+  for (const std::uint32_t item : items) {
     if (book.rules.set->items[item].kind != RuleItem::Kind::check) continue;
     if (const auto position = book.index.position_of(item)) positions.push_back(*position);
   }
   return positions;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts) {
+  return checks_among(book, decided_violations(book.rules, facts));
+}
+
+std::vector<std::uint32_t> violated_checks(const Subject& subject, const std::vector<Assignment>& changes) {
+  return checks_among(subject.book, subject.variants().violations(changes));
 }
 
 }  // namespace capstan

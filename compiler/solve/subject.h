@@ -13,18 +13,11 @@
 #include "compiler/constraints/encode.h"
 #include "compiler/facts/facts.h"
 #include "compiler/ruleset/evaluate.h"
+#include "compiler/ruleset/reevaluate.h"
 #include "compiler/ruleset/rule.h"
 #include "compiler/schema/schema.h"
 
 namespace capstan {
-
-/// A key given a value, or back to its default (`set` false; `value` is then that default).
-struct Assignment {
-  FactId fact = 0;
-  bool set = true;
-  Value value;
-  friend bool operator==(const Assignment&, const Assignment&) = default;
-};
 
 /// What rules say about each fact beyond its type: values worth trying. Built once per set of active rules.
 class Candidates {
@@ -52,32 +45,43 @@ struct RuleBook {
   ActiveRules rules;
   RuleIndex index;
   Candidates candidates;
-  RuleBook(const SchemaView& schema_view, const ActiveRules& active)
-      : schema(schema_view), rules(active), index(active), candidates(index) {}
+  std::vector<KeyView> keys;       ///< by fact
+  std::vector<FactId> changeable;  ///< facts that a config of the stack can set for the framework; sorted
+  RuleBook(const SchemaView& schema_view, const ActiveRules& active);
+  RuleBook(const RuleBook&) = delete;
+  RuleBook& operator=(const RuleBook&) = delete;
 };
 
+/// Not thread-safe: what questions about variants need is made on first use.
 struct Subject {
   const Config& config;
   const RuleBook& book;
-  Facts facts;
+  const Facts facts;
   Subject(const Config& checked, const RuleBook& rule_book);
   /// With facts that were derived already.
   Subject(const Config& checked, const RuleBook& rule_book, Facts derived);
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
   const SchemaView& schema() const { return book.schema; }
   const RuleIndex& index() const { return book.index; }
   const std::string& name(FactId fact) const { return facts.names->name(fact); }
-  KeyView key(FactId fact) const { return book.schema.find(name(fact)); }
+  KeyView key(FactId fact) const { return book.keys[fact]; }
+  Reevaluator& variants() const;
   /// A problem of syntax or type was reported for the key, so nothing is said about it.
   bool is_broken(FactId fact) const;
   bool is_open(FactId fact) const;
 
  private:
   std::vector<FactId> broken_, open_;  // sorted
+  mutable std::unique_ptr<Reevaluator> variants_;
 };
 
 /// The facts with some keys changed.
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes);
-/// Positions of the checks that are violated, in order.
+/// Positions of the checks that are violated, in order: with these facts, or in the subject with some keys
+/// changed.
 std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts);
+std::vector<std::uint32_t> violated_checks(const Subject& subject,
+                                           const std::vector<Assignment>& changes = {});
 
 }  // namespace capstan

@@ -186,7 +186,7 @@ Sweep sweep(const Subject& subject, std::vector<SweepAxis> axes, SmtOptions opti
     for (const std::uint32_t position : subject.index().checks_reading(axis.key)) checks.insert(position);
   }
   // What is wrong whatever the axes say excludes every point.
-  for (const std::uint32_t position : violated_checks(subject.book, subject.facts)) {
+  for (const std::uint32_t position : violated_checks(subject)) {
     const auto& inputs = subject.index().inputs(position);
     const bool touched = std::any_of(result.axes.begin(), result.axes.end(), [&](const SweepAxis& axis) {
       return std::binary_search(inputs.begin(), inputs.end(), axis.key);
