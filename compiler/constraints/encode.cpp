@@ -120,7 +120,7 @@ const Symbolic& Encoding::fact_before(FactId fact, std::uint32_t position) {
       const Condition when = item.has_when ? condition(item.when, *writer) : Condition{kTrue, kFalse};
       value = fact_before(fact, *writer);
       for (const ResolvedAction& action : item.assignments) {
-        if (action.key != fact) continue;
+        if (action.key != fact || when.no == kTrue) continue;
         Symbolic unknown;
         unknown.cases.push_back({kTrue, Scalar::unknown()});
         value = merge(when.yes, evaluate(action.value, *writer), merge(when.no, value, unknown));
@@ -134,7 +134,7 @@ Condition Encoding::judge(std::uint32_t position) {
   if (const auto found = verdicts_.find(position); found != verdicts_.end()) return found->second;
   const RuleItem& item = index_.item(position);
   const Condition when = item.has_when ? condition(item.when, position) : Condition{kTrue, kFalse};
-  const Condition require = condition(item.require, position);
+  const Condition require = when.no == kTrue ? Condition{kTrue, kFalse} : condition(item.require, position);
   const Condition verdict{smt_.either(when.no, require.yes), smt_.both(when.yes, require.no)};
   verdicts_.emplace(position, verdict);
   return verdict;

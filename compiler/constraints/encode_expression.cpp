@@ -15,17 +15,18 @@ constexpr std::size_t kMaxCombinations = 16384;
 template <typename Apply>
 Symbolic Encoding::combine(const Symbolic& a, const Symbolic& b, const Apply& apply) {
   // A set as operand of what takes no sets: its content does not matter, so an empty one stands for it.
-  const auto cases_of = [](const Symbolic& value) {
-    std::vector<Symbolic::Case> cases = value.cases;
-    if (value.set_guard != kFalse) {
-      Scalar set = Scalar::of(Value(Value::List{}));
-      set.as_set = true;
-      cases.push_back({value.set_guard, set});
-    }
-    return cases;
+  const auto cases_of = [](const Symbolic& value,
+                           std::vector<Symbolic::Case>& with_set) -> const std::vector<Symbolic::Case>& {
+    if (value.set_guard == kFalse) return value.cases;
+    with_set = value.cases;
+    Scalar set = Scalar::of(Value(Value::List{}));
+    set.as_set = true;
+    with_set.push_back({value.set_guard, std::move(set)});
+    return with_set;
   };
-  const std::vector<Symbolic::Case> left = cases_of(a);
-  const std::vector<Symbolic::Case> right = cases_of(b);
+  std::vector<Symbolic::Case> left_with_set, right_with_set;
+  const std::vector<Symbolic::Case>& left = cases_of(a, left_with_set);
+  const std::vector<Symbolic::Case>& right = cases_of(b, right_with_set);
   Symbolic value;
   if (left.size() * right.size() > kMaxCombinations) {
     too_wide_ = true;
@@ -108,7 +109,9 @@ Condition Encoding::is_test(const TypedExpr& expr, std::uint32_t position) {
     const Term set = set_term(fact);
     return {set, smt_.negate(set)};
   }
-  const Symbolic value = bare ? fact_before(fact, position) : evaluate(expr.children[0], position);
+  Symbolic computed;
+  if (!bare) computed = evaluate(expr.children[0], position);
+  const Symbolic& value = bare ? fact_before(fact, position) : computed;
   std::vector<Term> yes;
   for (const Symbolic::Case& entry : value.cases) {
     if (is_kind(entry.scalar, expr.name)) yes.push_back(entry.guard);
@@ -119,7 +122,13 @@ Condition Encoding::is_test(const TypedExpr& expr, std::uint32_t position) {
 
 Condition Encoding::condition(const TypedExpr& expr, std::uint32_t position) {
   const auto child = [&](std::size_t i) { return condition(expr.children.at(i), position); };
-  const auto value = [&](std::size_t i) { return evaluate(expr.children.at(i), position); };
+  // Facts are read in place: references to them stay good while others are worked out.
+  Symbolic computed[2];
+  const auto value = [&](std::size_t i) -> const Symbolic& {
+    const TypedExpr& operand = expr.children.at(i);
+    if (operand.op == ExprOp::name) return fact_before(operand.fact, position);
+    return computed[i] = evaluate(operand, position);
+  };
   const auto flipped = [](const Condition& a) { return Condition{a.no, a.yes}; };
   switch (expr.op) {
     case ExprOp::not_:
@@ -129,6 +138,9 @@ Condition Encoding::condition(const TypedExpr& expr, std::uint32_t position) {
       std::vector<Term> yes, no;
       for (std::size_t i = 0; i < expr.children.size(); ++i) {
         const Condition part = child(i);
+        // What decides the whole for certain needs no company.
+        if (part.no == kTrue && expr.op == ExprOp::and_) return {kFalse, kTrue};
+        if (part.yes == kTrue && expr.op == ExprOp::or_) return {kTrue, kFalse};
         yes.push_back(part.yes);
         no.push_back(part.no);
       }
@@ -136,7 +148,9 @@ Condition Encoding::condition(const TypedExpr& expr, std::uint32_t position) {
       return {smt_.any(std::move(yes)), smt_.all(std::move(no))};
     }
     case ExprOp::implies: {
-      const Condition a = child(0), b = child(1);
+      const Condition a = child(0);
+      if (a.no == kTrue) return {kTrue, kFalse};
+      const Condition b = child(1);
       return {smt_.either(a.no, b.yes), smt_.both(a.yes, b.no)};
     }
     case ExprOp::iff: {
@@ -211,7 +225,8 @@ Symbolic Encoding::evaluate(const TypedExpr& expr, std::uint32_t position) {
       for (const Symbolic::Case& entry : a.cases) {
         if (entry.scalar.is_none()) none.push_back(entry.guard);
       }
-      return merge(smt_.any(std::move(none)), value(1), a);
+      const Term is_none = smt_.any(std::move(none));
+      return is_none == kFalse ? a : merge(is_none, value(1), a);
     }
     case ExprOp::add:
     case ExprOp::subtract:
@@ -227,6 +242,8 @@ Symbolic Encoding::evaluate(const TypedExpr& expr, std::uint32_t position) {
     }
     case ExprOp::conditional: {
       const Condition test = condition(expr.children.at(0), position);
+      if (test.yes == kTrue) return value(1);
+      if (test.no == kTrue) return value(2);
       Symbolic unknown;
       unknown.cases.push_back({kTrue, Scalar::unknown()});
       return merge(test.yes, value(1), merge(test.no, value(2), unknown));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/constraints/encode.h"
+#include "compiler/ruleset/rule_values.h"
 
 namespace capstan {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kMaxCounted = 64;
 
 Term member_of(const std::vector<std::pair<Value, Term>>& members, const Value& element) {
   for (const auto& [value, term] : members) {
-    if (rule_equal(Scalar::of(value), Scalar::of(element))) return term;
+    if (same_value(value, element)) return term;
   }
   return kFalse;
 }
@@ -59,9 +60,8 @@ Symbolic Encoding::merge(Term condition, const Symbolic& then, const Symbolic& o
     }
     for (const auto& [element, term] : otherwise.members) {
       if (member_of(then.members, element) == kFalse &&
-          std::none_of(then.members.begin(), then.members.end(), [&e = element](const auto& known) {
-            return rule_equal(Scalar::of(known.first), Scalar::of(e));
-          })) {
+          std::none_of(then.members.begin(), then.members.end(),
+                       [&e = element](const auto& known) { return same_value(known.first, e); })) {
         value.members.emplace_back(element, smt_.both(not_condition, term));
       }
     }
@@ -107,7 +107,7 @@ Encoding::SetView Encoding::to_set(const Symbolic& value) {
   std::vector<std::pair<Value, std::vector<Term>>> members;
   const auto add = [&](const Value& element, Term guard) {
     for (auto& [known, guards] : members) {
-      if (rule_equal(Scalar::of(known), Scalar::of(element))) {
+      if (same_value(known, element)) {
         guards.push_back(guard);
         return;
       }

@@ -149,13 +149,19 @@ Term Smt::negate(Term a) {
   if (a == kFalse) return kTrue;
   if (a == kTrue) return kFalse;
   if (nodes_[a.id].kind == TermNode::Kind::negation) return nodes_[a.id].children[0];
-  return intern({TermNode::Kind::negation, {a}});
+  if (negations_.size() < nodes_.size()) negations_.resize(nodes_.size(), 0);
+  if (negations_[a.id] == 0) {
+    negations_[a.id] = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back({TermNode::Kind::negation, {a}});
+    names_.emplace_back();
+  }
+  return Term{negations_[a.id]};
 }
 
 Term Smt::all(std::vector<Term> terms) {
+  if (std::find(terms.begin(), terms.end(), kFalse) != terms.end()) return kFalse;
   std::vector<Term> flat;
   for (const Term term : terms) {
-    if (term == kFalse) return kFalse;
     if (term == kTrue) continue;
     if (nodes_[term.id].kind == TermNode::Kind::conjunction && nodes_[term.id].children.size() <= 8) {
       flat.insert(flat.end(), nodes_[term.id].children.begin(), nodes_[term.id].children.end());
@@ -177,14 +183,24 @@ Term Smt::all(std::vector<Term> terms) {
 }
 
 Term Smt::any(std::vector<Term> terms) {
+  if (std::find(terms.begin(), terms.end(), kTrue) != terms.end()) return kTrue;
+  terms.erase(std::remove(terms.begin(), terms.end(), kFalse), terms.end());
+  if (terms.empty()) return kFalse;
+  if (terms.size() == 1) return terms[0];
   for (Term& term : terms) term = negate(term);
   return negate(all(std::move(terms)));
 }
 
 Term Smt::both(Term a, Term b) {
+  if (a == kFalse || b == kFalse) return kFalse;
+  if (a == kTrue || a == b) return b;
+  if (b == kTrue) return a;
   return all({a, b});
 }
 Term Smt::either(Term a, Term b) {
+  if (a == kTrue || b == kTrue) return kTrue;
+  if (a == kFalse || a == b) return b;
+  if (b == kFalse) return a;
   return any({a, b});
 }
 Term Smt::same(Term a, Term b) {

@@ -97,7 +97,6 @@ class Smt {
   /// The question as SMT-LIB 2, with named assumptions, for a bug report.
   std::string smt2(const std::vector<Term>& assumptions);
   std::uint64_t questions() const { return questions_; }
-  std::size_t term_count() const { return nodes_.size(); }
 
  private:
   struct Search;
@@ -111,7 +110,8 @@ class Smt {
   Z3& z3();
 
   std::vector<TermNode> nodes_;
-  std::vector<std::string> names_;  // by term id; empty for inner nodes
+  std::vector<std::string> names_;        // by term id; empty for inner nodes
+  std::vector<std::uint32_t> negations_;  // by term id; 0: not made yet
   std::unordered_set<std::string> used_names_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_;
   std::vector<std::vector<Term>> required_{1};  // by push level

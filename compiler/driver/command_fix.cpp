@@ -16,6 +16,7 @@
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
 #include "compiler/fixes/apply.h"
+#include "compiler/ruleset/message.h"
 #include "grammar/source/replace_file.h"
 
 namespace capstan {
@@ -38,6 +39,13 @@ std::string place_of(const Diagnostic& diagnostic, const SourceMap& sources) {
   return "";
 }
 
+/// What says that the search for a way out met its limit; null where it did not.
+const Note* undecided_note(const Diagnostic& diagnostic) {
+  const auto found = std::find_if(diagnostic.notes.begin(), diagnostic.notes.end(),
+                                  [](const Note& note) { return note.text.starts_with("undecided: "); });
+  return found == diagnostic.notes.end() ? nullptr : &*found;
+}
+
 std::string describe(const std::string& path, const FixedFile& result, const SourceMap& sources,
                      const FixOptions& options) {
   std::string out;
@@ -55,10 +63,8 @@ std::string describe(const std::string& path, const FixedFile& result, const Sou
                          cost_class_name(fix.cost));
     }
     if (!diagnostic.fixes.empty()) continue;
-    const auto undecided =
-        std::find_if(diagnostic.notes.begin(), diagnostic.notes.end(),
-                     [](const Note& note) { return note.text.starts_with("undecided: "); });
-    out += undecided == diagnostic.notes.end()
+    const Note* undecided = undecided_note(diagnostic);
+    out += undecided == nullptr
                ? "  no way out was found that breaks nothing else and leaves the model as it is\n"
                : fmt::format("  {}; `--timeout` raises it\n", undecided->text);
   }
@@ -129,7 +135,9 @@ int fix(FixOptions options) {
   options.fix.selection = make_selection(options.selection, options.fix.known);
   options.fix.date = today();
   bool errors_left = false;
+  bool undecided = false;
   bool changes = false;
+  bool failed = false;
   std::vector<std::string> documents;
   std::string out;
   for (const std::string& path : options.files) {
@@ -139,6 +147,8 @@ int fix(FixOptions options) {
       errors_left = true;
       continue;
     }
+    std::vector<std::string> written;
+    bool whole = true;
     for (const auto& [name, texts] : result.texts) {
       changes = true;
       if (options.diff) {
@@ -146,8 +156,18 @@ int fix(FixOptions options) {
       } else if (name == "-") {
         out += texts.second;
       } else if (const auto failure = replace_file(name, texts.second)) {
-        throw UsageError(fmt::format("cannot write `{}`: {}", name, *failure));
+        // What other files became stays to be told.
+        fmt::print(stderr, "capstan: cannot write `{}`: {}{}\n", name, *failure,
+                   written.empty() ? "" : fmt::format("; {} was written before", joined(written, "and")));
+        whole = false;
+        break;
+      } else {
+        written.push_back("`" + name + "`");
       }
+    }
+    if (!whole) {
+      failed = true;
+      continue;
     }
     // Standard output is then the fixed text, or a patch, and nothing else.
     if (options.format == "text" && (path == "-" || options.diff)) {
@@ -158,12 +178,16 @@ int fix(FixOptions options) {
     } else {
       out += describe(path, result, workspace.sources(), options);
     }
-    for (const Diagnostic& diagnostic : result.left)
+    for (const Diagnostic& diagnostic : result.left) {
       errors_left = errors_left || diagnostic.severity == Severity::error;
+      undecided = undecided || undecided_note(diagnostic) != nullptr;
+    }
   }
   if (options.format == "json")
     out = json_document(fmt::format(R"({{"version":1,"files":{}}})", json_list(documents)));
   std::fwrite(out.data(), 1, out.size(), stdout);
+  if (failed) return kExitUsage;
+  if (undecided) return kExitUndecided;
   return errors_left || (options.diff && changes) ? kExitFindings : kExitClean;
 }
 

@@ -28,6 +28,7 @@ class EditedFiles : public FileReader {
     return disk_reader().read(path, failure);
   }
   std::map<std::string, std::string> texts;
+  std::map<std::string, std::string> originals;  ///< of the same files, as they were first read
 };
 
 struct Reading {
@@ -105,8 +106,10 @@ bool try_fix(const Fix& fix, const Diagnostic& finding, Workspace& workspace, co
     if (!after) return false;
     if (file.name() == path)
       main_text = std::move(*after);
-    else
+    else {
+      edited.originals.emplace(file.name(), file.bytes());
       edited.texts[file.name()] = std::move(*after);
+    }
   }
   Reading after = judge(workspace, path, main_text, edited, false, options);
   if (!after.whole) return false;
@@ -182,8 +185,7 @@ FixedFile fix_text(Workspace& workspace, const std::string& path, const std::str
   if (!reading.diagnostics.empty()) reading = judge(workspace, path, text, files, true, options);
   if (text != original) result.texts[path] = {original, text};
   for (const auto& [name, after] : files.texts) {
-    ReadFailure failure;
-    result.texts[name] = {disk_reader().read(name, failure).value_or(""), after};
+    result.texts[name] = {files.originals.at(name), after};
   }
   result.text = text;
   result.left = reading.diagnostics;

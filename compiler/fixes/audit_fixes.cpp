@@ -110,8 +110,7 @@ class FixTrial {
     const auto assignments = fix_assignments(subject, fix_);
     if (!assignments || assignments->empty()) return false;
     bool good = true;
-    for (const std::uint32_t other :
-         violated_checks(subject, *assignments)) {
+    for (const std::uint32_t other : violated_checks(subject, *assignments)) {
       if (other == position_) good = false;
       if (std::find(first.begin(), first.end(), other) != first.end()) continue;
       good = false;

@@ -120,8 +120,15 @@ Edit removal_of_entry(std::string_view text, const Span& key, const Span& value)
   return {{key.source, has_previous ? begin - 1 : begin, value.end}, ""};
 }
 
-/// Edits that turn one written list into another by taking elements away and appending; nothing when order
-/// changes.
+bool any_equal(const Value::List& a, const Value::List& b) {
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (a[i] == b[i]) return true;
+  }
+  return false;
+}
+
+/// Edits that turn one written list into another by writing elements in place of others, or by taking
+/// elements away and appending; nothing when order changes.
 std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting& setting,
                                             const Value::List& wanted) {
   const Value::List& current = setting.value.list();
@@ -134,6 +141,16 @@ std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting
       kept[i] = true;
       ++next;
     }
+  }
+  // Words written in place of others.
+  if (next < wanted.size() && wanted.size() == current.size() && any_equal(current, wanted)) {
+    std::vector<Edit> edits;
+    for (std::size_t i = 0; i < current.size(); ++i) {
+      if (current[i] == wanted[i]) continue;
+      const std::string_view model = text.substr(items[i].begin, items[i].end - items[i].begin);
+      edits.push_back({items[i], write_value(wanted[i], model)});
+    }
+    return edits;
   }
   const std::vector<Value> added(wanted.begin() + static_cast<std::ptrdiff_t>(next), wanted.end());
   const bool any_kept = std::find(kept.begin(), kept.end(), true) != kept.end();
@@ -168,7 +185,7 @@ std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting
       edits.push_back({{whole.source, items[i].begin, items[i + 1].begin}, ""});
     }
   }
-  if (!by_lines && last_kept + 1 < items.size()) {
+  if (!by_lines && last_kept + 1 < items.size() && added.empty()) {
     edits.push_back({{whole.source, items[last_kept].end, items.back().end}, ""});
   }
   if (added.empty()) return edits;
@@ -191,7 +208,8 @@ std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting
   }
   std::string inserted;
   for (const Value& value : added) inserted += ", " + write_value(value, model);
-  edits.push_back({{whole.source, anchor.end, anchor.end}, inserted});
+  // What is taken away behind the anchor goes in the same edit.
+  edits.push_back({{whole.source, anchor.end, items.back().end}, inserted});
   return edits;
 }
 
@@ -457,10 +475,10 @@ class Planner {
       return;
     }
     // A section that no file names has no table; else the table is looked for in the text.
+    const bool named =
+        config_.sections.empty() || config_.sections.contains(section.substr(0, section.find('.')));
     SyntaxProblem problem;
-    const std::optional<SyntaxNode> tree = config_.sections.contains(section.substr(0, section.find('.')))
-                                               ? parse_toml(file, sources_, problem)
-                                               : std::nullopt;
+    const std::optional<SyntaxNode> tree = named ? parse_toml(file, sources_, problem) : std::nullopt;
     const SyntaxNode* node = tree ? &*tree : nullptr;
     for (std::size_t start = 0; node != nullptr && start < section.size();) {
       const std::size_t dot = std::min(section.find('.', start), section.size());

@@ -9,6 +9,7 @@
 
 #include "compiler/config/conform.h"
 #include "compiler/ruleset/evaluate.h"
+#include "compiler/ruleset/rule_values.h"
 #include "compiler/solve/domain.h"
 #include "compiler/solve/repair.h"
 
@@ -140,8 +141,9 @@ class Suggester {
     const auto position = subject_.index().position_of(target_);
     if (!position || (item_.fixes.empty() && !is_check)) return {};
     position_ = *position;
+    if (is_check) misspelt();
     for (const ResolvedFix& fix : item_.fixes) authored(fix);
-    if (fixes_.empty() && is_check) searched();
+    if (is_check && (fixes_.empty() || item_.fixes.empty())) searched();
     std::stable_sort(fixes_.begin(), fixes_.end(), [](const Fix& a, const Fix& b) {
       return std::tuple(a.applicability == Applicability::display_only, a.applicability) <
              std::tuple(b.applicability == Applicability::display_only, b.applicability);
@@ -156,6 +158,32 @@ class Suggester {
  private:
   bool verified(const std::vector<Assignment>& assignments) const {
     return adds_nothing(request_, case_.failed, subject_.variants().violations(assignments), target_);
+  }
+
+  /// Words of a list that the release does not know, each replaced by the known one that it is nearest to.
+  void misspelt() {
+    for (const FactId fact : subject_.index().inputs(position_)) {
+      if (!is_changeable(subject_, fact) || subject_.is_broken(fact) || !subject_.facts.values[fact].set)
+        continue;
+      const std::vector<std::size_t> unknown = unknown_words(subject_, fact);
+      if (unknown.empty()) continue;
+      const Value::List& now = subject_.facts.values[fact].value.list();
+      Value::List meant = now;
+      std::string title;
+      for (const std::size_t element : unknown) {
+        const std::string near = nearest(now[element].string(), known_words(subject_, fact));
+        if (near.empty()) continue;
+        meant[element] = Value(near);
+        title += fmt::format("{}`{}` in place of `{}`", title.empty() ? "write " : ", ", near,
+                             now[element].string());
+      }
+      if (title.empty()) continue;
+      const Assignment change{fact, true, Value(unique_elements(meant))};
+      if (!verified({change})) continue;
+      const CostClass cost = cost_class_of(effect_of(subject_, fact));
+      add(title, cost == CostClass::free ? Applicability::safe : Applicability::unsafe, cost,
+          {as_change(subject_, change)}, {change});
+    }
   }
 
   void authored(const ResolvedFix& fix) {
@@ -174,6 +202,7 @@ class Suggester {
     request.fixed = assignments;
     request.limit = 1;
     const Repairs repairs = find_repairs(subject_, request);
+    limit_met_ = limit_met_ || !repairs.complete;
     if (repairs.found.empty()) return;
     const Repair& repair = repairs.found[0];
     std::vector<KeyChange> all = *changes;
@@ -210,16 +239,17 @@ class Suggester {
   void searched() {
     RepairRequest request = search();
     Repairs repairs = find_repairs(subject_, request);
-    limit_met_ = !repairs.complete;
+    bool cut = !repairs.complete;
     // What defines the model is changed by people: such ways are told where there is no other, and never
     // taken unasked.
-    const bool model = repairs.found.empty() && !limit_met_ && !request.touch_model;
+    const bool model = repairs.found.empty() && !cut && !request.touch_model;
     if (model) {
       request.touch_model = true;
       request.limit = std::min<std::size_t>(request.limit, 3);
       repairs = find_repairs(subject_, request);
-      limit_met_ = !repairs.complete;
+      cut = !repairs.complete;
     }
+    limit_met_ = limit_met_ || cut;
     for (const Repair& repair : repairs.found) {
       if (!verified(repair.changes)) continue;
       std::vector<KeyChange> changes;

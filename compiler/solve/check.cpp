@@ -65,6 +65,10 @@ class Reporter {
       if (item.kind == RuleItem::Kind::check && explainer) {
         const Conflict conflict = explainer->explain(position);
         participants = conflict.participants;
+        for (Participant& participant : participants) {
+          if (participant.elements.empty() && is_changeable(subject_, participant.fact))
+            participant.elements = elements_at_fault(subject_, position, participant.fact);
+        }
         interaction = find_interaction(subject_, conflict, solver_limit());
         // A chain that names no further setting explains nothing.
         const auto takes_part = [&](FactId fact) {
@@ -77,6 +81,7 @@ class Reporter {
         participants = all_read(item, position, *violation);
       }
       label(item, participants, diagnostic);
+      note_unknown_words(participants, diagnostic);
       if (item.kind == RuleItem::Kind::rewrite) note_changes(*violation, diagnostic);
       if (interaction) note_interaction(*interaction, item.code, interactions, interaction_owner, diagnostic);
       note_rule(item, diagnostic);
@@ -187,6 +192,25 @@ class Reporter {
     }
   }
 
+  /// Words of lists that the release does not know and that are at fault.
+  void note_unknown_words(const std::vector<Participant>& participants, Diagnostic& diagnostic) const {
+    for (const Participant& participant : participants) {
+      for (const std::size_t element : unknown_words(subject_, participant.fact)) {
+        if (std::find(participant.elements.begin(), participant.elements.end(), element) ==
+            participant.elements.end())
+          continue;
+        const Value& word = subject_.facts.values[participant.fact].value.list()[element];
+        const std::string near = nearest(word.string(), known_words(subject_, participant.fact));
+        diagnostic.notes.push_back(
+            {Note::Kind::help,
+             fmt::format("`{}` holds `{}`, which {} does not know{}", subject_.name(participant.fact),
+                         to_text(word), request_.stack.stack.name,
+                         near.empty() ? "" : fmt::format("; did you mean `{}`?", to_text(Value(near)))),
+             ""});
+      }
+    }
+  }
+
   void note_changes(const Violation& violation, Diagnostic& diagnostic) const {
     for (const Violation::Change& change : violation.changes) {
       diagnostic.notes.push_back(
@@ -235,8 +259,8 @@ class Reporter {
     for (const FactId fact : interaction.free) free.push_back("`" + subject_.name(fact) + "`");
     diagnostic.notes.push_back(
         {Note::Kind::chain,
-         fmt::format("so no value of {} meets them all: another of these settings must change",
-                     joined(free, "and")),
+         fmt::format("so {} {} meets them all: another of these settings must change",
+                     interaction.whole ? "no value of" : "none of the values tried for", joined(free, "and")),
          ""});
     for (const FactId fact : interaction.keys) {
       if (std::find(diagnostic.keys.begin(), diagnostic.keys.end(), subject_.name(fact)) !=

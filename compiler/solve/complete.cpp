@@ -19,9 +19,26 @@ bool is_scope(const std::string& name) {
   return name == "model.cuda_graph_scope" || name == "model.cuda_graph_modules";
 }
 
-/// Not the words for the whole layer, the whole iteration or inference.
-bool is_layer_part(const std::string& token) {
-  return !token.starts_with("full");
+/// Some stated layer is a Mamba layer, or that is left open.
+bool may_have_mamba(const Subject& subject) {
+  const FactNames& names = *subject.facts.names;
+  for (const char* const name :
+       {"model.is_hybrid_model", "model.hybrid_layer_pattern", "model.hybrid_override_pattern"}) {
+    FactId fact = 0;
+    if (!names.find(name, fact)) continue;
+    const Fact& stated = subject.facts.values[fact];
+    if (stated.state == Fact::State::unknown && stated.set) return true;
+    if (stated.value == Value(true)) return true;
+    if (stated.value.kind() == Value::Kind::string && stated.value.string().find('M') != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+/// A part of the layers that the model has; not the words for the whole layer, the whole iteration or
+/// inference.
+bool is_layer_part(const Subject& subject, const std::string& token) {
+  return !token.starts_with("full") && (token != "mamba" || may_have_mamba(subject));
 }
 
 }  // namespace
@@ -54,7 +71,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
         if (domain->any_subset && choice.set && choice.value.kind() == Value::Kind::list) {
           weight = kOtherThanDefault;
           for (const std::string& token : domain->tokens) {
-            if (has_element(choice.value.list(), Value(token)) != (scope && is_layer_part(token)))
+            if (has_element(choice.value.list(), Value(token)) != (scope && is_layer_part(subject, token)))
               weight += kPerToken;
           }
         }
@@ -65,7 +82,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
         for (std::size_t token = 0; token < domain->tokens.size(); ++token) {
           // Scopes as wide as the rules let them be, other lists as short.
           const Term member = encoding.member(fact, token);
-          const bool wanted = scope && is_layer_part(domain->tokens[token]);
+          const bool wanted = scope && is_layer_part(subject, domain->tokens[token]);
           soft.push_back(
               {smt.implies(encoding.is_subset(fact), wanted ? member : smt.negate(member)), kPerToken});
         }
@@ -99,8 +116,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
     bool grown = false;
     bool broken = false;
     completion.remaining_advice.clear();
-    for (const std::uint32_t position :
-         violated_checks(subject, completion.values)) {
+    for (const std::uint32_t position : violated_checks(subject, completion.values)) {
       grown |= rules.insert(position).second;
       if (is_advice(position))
         completion.remaining_advice.push_back(position);

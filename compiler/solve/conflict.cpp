@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/ruleset/rule_values.h"
 #include "compiler/solve/domain.h"
 
 namespace capstan {
 namespace {
 
 constexpr int kMostRulesInAChain = 12;
+constexpr std::size_t kMostElements = 32;
 
 /// The user states it, if not always in a key: arguments of a front-end have none.
 bool is_said(const Subject& subject, FactId fact) {
@@ -96,7 +98,7 @@ Conflict Explainer::explain(std::uint32_t position) {
     if (smt_.minimal_core(question, narrow) != Answer::unsat) continue;
     for (std::size_t i = 0; i < value.list().size(); ++i) {
       for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
-        if (!rule_equal(Scalar::of(value.list()[i]), Scalar::of(Value(domain.tokens[token])))) continue;
+        if (!same_value(value.list()[i], Value(domain.tokens[token]))) continue;
         if (std::find(narrow.begin(), narrow.end(), members[token]) != narrow.end())
           participant.elements.push_back(i);
       }
@@ -116,6 +118,30 @@ std::string Explainer::smt2(std::uint32_t position) {
   std::string text = smt_.smt2(stays);
   smt_.pop();
   return text;
+}
+
+std::vector<std::size_t> elements_at_fault(const Subject& subject, std::uint32_t position, FactId fact) {
+  const Fact& now = subject.facts.values[fact];
+  const Value& value = now.value;
+  if (now.state != Fact::State::known || value.kind() != Value::Kind::list ||
+      value.list().size() > kMostElements)
+    return {};
+  const auto holds_without = [&](const std::vector<std::size_t>& left_out) {
+    Value::List rest;
+    for (std::size_t i = 0; i < value.list().size(); ++i) {
+      if (!std::binary_search(left_out.begin(), left_out.end(), i)) rest.push_back(value.list()[i]);
+    }
+    const auto violated = violated_checks(subject, {{fact, now.set, Value(std::move(rest))}});
+    return !std::binary_search(violated.begin(), violated.end(), position);
+  };
+  std::vector<std::size_t> alone;
+  for (std::size_t i = 0; i < value.list().size(); ++i) {
+    if (holds_without({i})) alone.push_back(i);
+  }
+  const std::vector<std::size_t> unknown = unknown_words(subject, fact);
+  const bool whole = alone.size() == value.list().size() && alone.size() > 1;
+  if (!alone.empty()) return !whole || alone == unknown ? alone : std::vector<std::size_t>{};
+  return !unknown.empty() && holds_without(unknown) ? unknown : std::vector<std::size_t>{};
 }
 
 std::optional<Interaction> find_interaction(const Subject& subject, const Conflict& conflict,
@@ -174,8 +200,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
         if (!choice.unknown) changes.push_back({fact, choice.set, choice.value});
       }
       bool grown = false;
-      for (const std::uint32_t position :
-           violated_checks(subject, changes)) {
+      for (const std::uint32_t position : violated_checks(subject, changes)) {
         if (std::binary_search(before.begin(), before.end(), position)) continue;
         if (subject.index().item(position).finding == FindingKind::advice) continue;
         grown |= rules.insert(position).second;
@@ -188,6 +213,9 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
     const auto in_core = [&](Term term) { return std::find(core.begin(), core.end(), term) != core.end(); };
     Interaction interaction;
     interaction.free = free;
+    interaction.whole = std::all_of(free.begin(), free.end(), [&](FactId fact) {
+      return !encoding.is_open(fact) || lists_every_value(subject, fact, encoding.domain(fact));
+    });
     for (const auto& [term, fact] : keys) {
       if (in_core(term)) interaction.keys.push_back(fact);
     }

@@ -38,6 +38,11 @@ class Explainer {
   Encoding encoding_;
 };
 
+/// The elements of a list of words without which the violated check would hold: each alone, or else all that
+/// the release does not know together. Empty: no such elements, or every one of them; then the list matters
+/// as a whole.
+std::vector<std::size_t> elements_at_fault(const Subject& subject, std::uint32_t position, FactId fact);
+
 /// One step of a derivation: because of the values of `because`, the rule leaves only `allowed` for `about`.
 struct ChainLink {
   std::uint32_t position = 0;
@@ -52,6 +57,7 @@ struct Interaction {
   std::vector<FactId> free;
   std::vector<FactId> keys;
   std::vector<ChainLink> links;  ///< in framework order, at least two
+  bool whole = false;            ///< every value of the free keys was considered
 };
 
 /// Whether the violated check could be satisfied by changing the keys nobody set (or, if all are set, the

@@ -18,8 +18,7 @@ class Violator {
   Counterexample run() {
     Counterexample best;
     for (Facts& variant : version_variants(empty_, probes_, position_)) {
-      subject_.emplace(empty_);
-      subject_->facts = std::move(variant);
+      subject_.emplace(empty_.config, empty_.book, std::move(variant));
       Counterexample found = run_on_variant();
       if (found.answer == Answer::sat && (best.answer != Answer::sat || (found.alone && !best.alone)))
         best = std::move(found);

@@ -73,12 +73,8 @@ std::vector<std::string> tokens_of_key(const Subject& subject, FactId fact, cons
 
 /// Keys that take many spellings (a string, enum members, a list) and are written as lists of the known
 /// names.
-bool is_module_list(const Subject& subject, FactId fact, const KeySpec& spec) {
-  if (!spec.type.any || spec.values.empty()) return false;
-  const std::vector<Value>& advised = subject.book.candidates.advised(fact);
-  return subject.facts.values[fact].value.kind() == Value::Kind::list ||
-         std::any_of(advised.begin(), advised.end(),
-                     [](const Value& value) { return value.kind() == Value::Kind::list; });
+bool is_module_list(const KeySpec& spec) {
+  return spec.type.any && !spec.values.empty();
 }
 
 bool list_of_strings(const Value& value) {
@@ -141,6 +137,41 @@ std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact
 
 bool is_changeable(const Subject& subject, FactId fact) {
   return std::binary_search(subject.book.changeable.begin(), subject.book.changeable.end(), fact);
+}
+
+bool lists_every_value(const Subject& subject, FactId fact, const Domain& domain) {
+  const KeyView view = subject.key(fact);
+  if (view.spec == nullptr) return false;
+  const KeySpec& spec = *view.spec;
+  if (is_switch(spec.type) || is_enumeration(spec)) return true;
+  const bool closed_list = is_plain_list(spec.type) && !spec.values.empty() && !spec.values_are_open;
+  return domain.any_subset && (closed_list || is_module_list(spec));
+}
+
+std::vector<std::string> known_words(const Subject& subject, FactId fact) {
+  const KeyView view = subject.key(fact);
+  if (view.spec == nullptr) return {};
+  if (!view.spec->values.empty()) return view.spec->values;
+  std::vector<std::string> words;
+  if (!is_plain_list(view.spec->type)) return words;
+  for (const Value& literal : subject.book.candidates.literals(fact)) {
+    if (literal.kind() == Value::Kind::string && !enum_member(literal.string()))
+      words.push_back(literal.string());
+  }
+  return words;
+}
+
+std::vector<std::size_t> unknown_words(const Subject& subject, FactId fact) {
+  std::vector<std::size_t> out;
+  const Value& now = subject.facts.values[fact].value;
+  if (!list_of_strings(now)) return out;
+  const std::vector<std::string> known = known_words(subject, fact);
+  if (known.empty()) return out;
+  for (std::size_t i = 0; i < now.list().size(); ++i) {
+    const std::string& word = now.list()[i].string();
+    if (std::find(known.begin(), known.end(), word) == known.end() && !enum_member(word)) out.push_back(i);
+  }
+  return out;
 }
 
 KeyEffect effect_of(const Subject& subject, FactId fact) {
@@ -231,7 +262,7 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
     add_value(Value(0.0));
     add_value(Value(1.0));
   }
-  if ((spec.type.list && spec.type.list_string) || is_module_list(subject, fact, spec)) {
+  if ((spec.type.list && spec.type.list_string) || is_module_list(spec)) {
     domain.tokens = tokens_of_key(subject, fact, spec);
     const Value& now = subject.facts.values[fact].value;
     domain.any_subset =

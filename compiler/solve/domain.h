@@ -19,6 +19,14 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact);
 /// A key whose values can be changed by the user: a config key or an environment variable, known to the
 /// release.
 bool is_changeable(const Subject& subject, FactId fact);
+/// Whether the domain has all values that a config can give the key: switches, closed enumerations, and lists
+/// of the words that the release knows.
+bool lists_every_value(const Subject& subject, FactId fact, const Domain& domain);
+/// The words that the elements of a list key are taken from: those that the release states for it, or else
+/// those that its rules name; empty for other keys.
+std::vector<std::string> known_words(const Subject& subject, FactId fact);
+/// Elements of a list key's present value that are none of its known words, as indices.
+std::vector<std::size_t> unknown_words(const Subject& subject, FactId fact);
 /// Effect of a key; environment variables count as `run`.
 KeyEffect effect_of(const Subject& subject, FactId fact);
 /// The default that holds when nothing sets the key.

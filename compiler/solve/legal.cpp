@@ -107,8 +107,7 @@ WhyNot explain_why_not(const Subject& subject, const Assignment& wanted, SmtOpti
   WhyNot answer;
   const std::vector<Assignment> changes{wanted};
   const std::vector<std::uint32_t> against = checks_against(subject, changes, wanted.fact);
-  const std::vector<std::uint32_t> after =
-      violated_checks(subject, changes);
+  const std::vector<std::uint32_t> after = violated_checks(subject, changes);
   for (const std::uint32_t position : violated_checks(subject)) {
     if (!std::binary_search(after.begin(), after.end(), position)) answer.cured.push_back(position);
   }

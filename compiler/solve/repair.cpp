@@ -26,8 +26,7 @@ class Search {
  public:
   Search(const Subject& subject, const RepairRequest& request)
       : subject_(subject), request_(request), base_(with_changes(subject.facts, request.fixed)) {
-    for (const std::uint32_t position : violated_checks(subject))
-      before_.insert(position);
+    for (const std::uint32_t position : violated_checks(subject)) before_.insert(position);
     rules_.insert(request.targets.begin(), request.targets.end());
   }
 
@@ -37,13 +36,12 @@ class Search {
       repairs.found.push_back(make({}));
       return repairs;
     }
-    for (int round = 0; round < kMostRounds && repairs.found.size() < request_.limit; ++round) {
-      bool exhausted = false;
-      if (!extend(repairs, exhausted)) {
+    bool exhausted = false;
+    for (int round = 0; !exhausted && repairs.found.size() < request_.limit; ++round) {
+      if (round == kMostRounds || !extend(repairs, exhausted)) {
         repairs.complete = false;
         break;
       }
-      if (exhausted) break;
     }
     std::stable_sort(repairs.found.begin(), repairs.found.end(), [](const Repair& a, const Repair& b) {
       return std::tuple(a.applicability, a.cost, a.weight) < std::tuple(b.applicability, b.cost, b.weight);

@@ -4,12 +4,10 @@
 //   [TABLE...]
 // prints one line per table, what stayed broken, and the whole.
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -22,6 +20,7 @@
 #include "compiler/driver/fix_file.h"
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/workspace.h"
+#include "tests/support/conformance_tables.h"
 
 namespace capstan {
 namespace {
@@ -30,30 +29,6 @@ constexpr const char* kTables[] = {"bridge-0.2.1", "bridge-0.3.0", "bridge-0.4.0
                                    "bridge-0.6.0", "bridge-head",  "core-0.14.0",  "core-0.15.0",
                                    "core-0.16.0",  "core-0.17.0",  "core-0.18.0",  "core-0.19.0",
                                    "core-head"};
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "capstan-repairs-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  /// The unpacked table; needs xz-utils.
-  std::string unpack(const std::string& name) const {
-    const std::string plain = path_ + "/" + name;
-    const std::string command =
-        fmt::format("xz -dc '{}/tests/conformance/{}.xz' > '{}'", CAPSTAN_SOURCE_DIR, name, plain);
-    if (std::system(command.c_str()) != 0) throw std::runtime_error("cannot unpack " + name);
-    return plain;
-  }
-
- private:
-  std::string path_;
-};
 
 /// The case as a user would write it. An explicit none that differs from the default is the string "none".
 std::string text_of(const ConformanceCase& one, const Stack& stack, const SchemaView& schema) {
@@ -133,9 +108,9 @@ bool has_error(const std::vector<Diagnostic>& diagnostics) {
                      [](const Diagnostic& one) { return one.severity == Severity::error; });
 }
 
-Outcome run_table(const Folder& folder, const ConformanceCases& cases, const std::string& table,
+Outcome run_table(const ConformanceTables& tables, const ConformanceCases& cases, const std::string& table,
                   std::size_t every) {
-  const std::string path = folder.unpack("verdicts-" + table + ".jsonl");
+  const std::string path = tables.path_of("verdicts-" + table + ".jsonl");
   const auto stack = stack_of_table(path, builtin_schema());
   if (!stack) throw std::runtime_error("no stack fits " + table);
   const SchemaView schema(builtin_schema(), *stack);
@@ -187,23 +162,23 @@ Outcome run_table(const Folder& folder, const ConformanceCases& cases, const std
 
 int run(const std::vector<std::string>& arguments) {
   std::size_t every = 1;
-  std::vector<std::string> tables;
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--every" && i + 1 < arguments.size())
       every = std::max<std::size_t>(1, std::strtoul(arguments[++i].c_str(), nullptr, 10));
     else
-      tables.push_back(arguments[i]);
+      names.push_back(arguments[i]);
   }
-  if (tables.empty()) tables.assign(std::begin(kTables), std::end(kTables));
-  const Folder folder;
+  if (names.empty()) names.assign(std::begin(kTables), std::end(kTables));
+  const ConformanceTables tables;
   ConformanceCases cases;
   for (const char* dialect : {"legacy", "scope", "modules"})
-    read_cases(folder.unpack(std::string("cases-") + dialect + ".jsonl"), cases);
+    read_cases(tables.path_of(std::string("cases-") + dialect + ".jsonl"), cases);
   fmt::print("{:14} {:>8} {:>7} {:>9} {:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9}\n", "table", "rejected",
              "unseen", "repaired", "share", "clean", "safe only", "model", "median ms", "p99 ms", "max ms");
   Outcome all;
-  for (const std::string& table : tables) {
-    const Outcome one = run_table(folder, cases, table, every);
+  for (const std::string& table : names) {
+    const Outcome one = run_table(tables, cases, table, every);
     fmt::print("{}", line_of(table, one));
     std::fflush(stdout);
     all.add(one);

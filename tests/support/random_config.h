@@ -77,6 +77,19 @@ class RandomConfigs {
       }
     }
     if (type.list && type.list_integer) values.emplace_back(Value::List{Value(1), Value(0), Value(1)});
+    if (type.any && !view.spec->values.empty()) {  // a word, a list of words, words in one string, or none
+      const auto word = [&] {
+        return Value(below(12) == 0 ? "attm" : view.spec->values[below(view.spec->values.size())]);
+      };
+      values.push_back(word());
+      values.emplace_back(word().string() + "," + word().string());
+      for (int copies = 0; copies < 3; ++copies) {
+        Value::List list;
+        for (std::size_t size = below(4); list.size() < size;) list.push_back(word());
+        values.emplace_back(std::move(list));
+      }
+      values.emplace_back();
+    }
     if (type.none || values.empty()) values.emplace_back();
     return values[below(values.size())];
   }

@@ -119,6 +119,7 @@ TEST_P(Agreement, OnModelsOfOpenKeys) {
         if (!choice.unknown) changes.push_back({key, choice.set, choice.value});
       }
       const std::vector<std::uint32_t> expected = violated_checks(book, with_changes(subject.facts, changes));
+      ASSERT_EQ(violated_checks(subject, changes), expected) << describe(config);
       for (const FactId key : open) {
         for (const std::uint32_t position : book.index.checks_reading(key)) {
           ASSERT_EQ(smt.value(encoding.violated(position)),

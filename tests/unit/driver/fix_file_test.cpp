@@ -7,8 +7,10 @@
 
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "compiler/driver/selection_options.h"
+#include "compiler/solve/check.h"
 #include "tests/support/random_config.h"
 
 namespace capstan {
@@ -38,7 +40,15 @@ std::multiset<std::string> names_of(const std::vector<Diagnostic>& diagnostics) 
 
 class FixFile : public testing::TestWithParam<const char*> {};
 
-// A second time changes nothing; what is left was there before; comments of lines that stay, stay.
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.insert(line);
+  return lines;
+}
+
+// A second time changes nothing; what is left was there before, or was silent because of a key that could not
+// be read; lines whose key keeps its value stay as they were, comment included.
 TEST_P(FixFile, TwiceIsOnce) {
   const Stack& stack = *builtin_schema().find_stack(GetParam());
   const SchemaView schema(builtin_schema(), stack);
@@ -49,6 +59,22 @@ TEST_P(FixFile, TwiceIsOnce) {
   FixFileOptions options;
   options.known = known_codes(workspace.rules());
   options.selection = make_selection({}, options.known);
+  const auto findings_of = [&](const std::string& text) {
+    Sink found;
+    const auto prepared = workspace.prepare(workspace.sources().add("a.toml", text, SourceKind::file), found);
+    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources(),
+           prepared->shared},
+          {}, found);
+    return found.take();
+  };
+  const auto values_of = [&](const std::string& text) {
+    Sink ignored;
+    const auto prepared =
+        workspace.prepare(workspace.sources().add("a.toml", text, SourceKind::file), ignored);
+    std::map<std::string, Value> values;
+    for (const auto& [path, setting] : prepared->config.settings) values[path] = setting.value;
+    return values;
+  };
   std::size_t changed = 0;
   for (int round = 0; round < 12; ++round) {
     const std::string text = text_of(random.next(), stack.name);
@@ -61,6 +87,23 @@ TEST_P(FixFile, TwiceIsOnce) {
       EXPECT_EQ(twice.text, once.text) << text;
       EXPECT_TRUE(twice.steps.empty());
       EXPECT_EQ(names_of(twice.left), names_of(once.left));
+      const std::multiset<std::string> had = names_of(findings_of(text));
+      for (const std::string& code : names_of(once.left)) {
+        if (!had.contains(code)) ADD_FAILURE() << code << " is new after the fixes of\n" << text;
+      }
+      EXPECT_LE(names_of(once.left).size(), had.size());
+      // Settings are one a line, each with its key behind it.
+      const std::map<std::string, Value> first = values_of(text), last = values_of(once.text);
+      const std::set<std::string> lines = lines_of(once.text);
+      for (const std::string& line : lines_of(text)) {
+        const std::size_t comment = line.find("  # ");
+        if (comment == std::string::npos) continue;
+        const std::string key = line.substr(comment + 4);
+        const auto kept = last.find(key);
+        if (kept != last.end() && kept->second == first.at(key)) {
+          EXPECT_TRUE(lines.contains(line)) << line;
+        }
+      }
       changed += once.text != text;
     }
   }

@@ -1,12 +1,9 @@
 // The tables of verdicts of the real framework (tests/conformance, compressed), each with its floor.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 
 #include "compiler/driver/conformance.h"
 #include "compiler/ruleset/resolve.h"
+#include "tests/support/conformance_tables.h"
 
 namespace capstan {
 namespace {
@@ -24,25 +21,14 @@ constexpr Table kTables[] = {
     {"core-0.17.0", 99.9, 99},  {"core-0.18.0", 99.9, 99},  {"core-0.19.0", 99.9, 99},
     {"core-head", 99.9, 99}};
 
-/// Unpacks a table into the tests' scratch folder and gives its path.
-std::string unpack(const std::string& name) {
-  const std::string packed = CAPSTAN_SOURCE_DIR "/tests/conformance/" + name + ".xz";
-  const std::string plain = testing::TempDir() + name;
-  const std::string part = plain + "." + std::to_string(getpid());
-  if (!std::filesystem::exists(plain)) {
-    EXPECT_EQ(std::system(("xz -dc '" + packed + "' > '" + part + "'").c_str()), 0) << "needs xz-utils";
-    std::filesystem::rename(part, plain);  // tests run at the same time: never a half-written table
-  }
-  return plain;
-}
-
 class ConformanceTable : public testing::TestWithParam<Table> {};
 
 TEST_P(ConformanceTable, AgreesWithTheRealFramework) {
+  const ConformanceTables tables;
   ConformanceCases cases;
   for (const char* dialect : {"legacy", "scope", "modules"})
-    read_cases(unpack(std::string("cases-") + dialect + ".jsonl"), cases);
-  const std::string path = unpack(std::string("verdicts-") + GetParam().name + ".jsonl");
+    read_cases(tables.path_of(std::string("cases-") + dialect + ".jsonl"), cases);
+  const std::string path = tables.path_of(std::string("verdicts-") + GetParam().name + ".jsonl");
   const auto stack = stack_of_table(path, builtin_schema());
   ASSERT_TRUE(stack);
   const Conformance found =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/facts/derive.h"
 #include "compiler/solve/complete.h"
 #include "compiler/solve/conflict.h"
 #include "compiler/solve/core.h"
@@ -25,6 +26,48 @@ class SolveProperty : public testing::TestWithParam<const char*> {
   SchemaView schema_;
   RuleBook book_;
 };
+
+// What configs of one stack share changes no fact, and a variant is judged as if it were a config of its own.
+TEST_P(SolveProperty, SharingChangesNothing) {
+  RandomConfigs random(book_, 4);
+  const StackFacts shared(schema_, book_.rules.set->names);
+  std::size_t differing = 0;
+  for (int round = 0; round < 40; ++round) {
+    Config config = random.next();
+    if (round % 3 == 0) config.open.push_back(config.settings.begin()->first);
+    if (round % 4 == 0) config.broken.push_back(config.settings.rbegin()->first);
+    const Subject subject(config, book_);
+    const Facts facts = shared.of(config);
+    ASSERT_EQ(facts.values.size(), subject.facts.values.size());
+    for (FactId fact = 0; fact < facts.values.size(); ++fact) {
+      const Fact& a = facts.values[fact];
+      const Fact& b = subject.facts.values[fact];
+      EXPECT_TRUE(a.state == b.state && a.set == b.set && a.is_version == b.is_version &&
+                  a.value == b.value && a.version == b.version && a.setting == b.setting &&
+                  a.is_set == b.is_set)
+          << subject.name(fact);
+    }
+    for (int variant = 0; variant < 25; ++variant) {
+      std::vector<Assignment> changes;
+      for (unsigned i = random.below(4); i-- > 0;) {
+        const FactId key = random.keys()[random.below(random.keys().size())];
+        changes.push_back({key, random.below(3) > 0, random.value_for(key)});
+      }
+      Facts changed = with_changes(subject.facts, changes);
+      const std::vector<std::uint32_t> expected = decided_violations(book_.rules, changed);
+      ASSERT_EQ(subject.variants().violations(changes), expected);
+      std::vector<std::uint32_t> told;
+      for (const Violation& violation :
+           evaluate(book_.rules, with_changes(subject.facts, changes)).violations) {
+        if (!violation.undecided && !book_.rules.set->items[violation.item].silent)
+          told.push_back(violation.item);
+      }
+      ASSERT_EQ(told, expected);
+      differing += expected != subject.variants().violations({});
+    }
+  }
+  EXPECT_GT(differing, 100u);
+}
 
 // The participants force the violation; with any one of them free it can be avoided.
 TEST_P(SolveProperty, ParticipantsAreMinimal) {
@@ -140,7 +183,8 @@ TEST_P(SolveProperty, SweepAgreesWithEachPoint) {
 
 TEST_P(SolveProperty, CompletionsSatisfyAllRulesOrHaveAConflict) {
   RandomConfigs random(book_, 8);
-  for (int round = 0; round < 6; ++round) {
+  std::size_t completed = 0, impossible = 0;
+  for (int round = 0; round < 40 && (round < 6 || completed == 0 || impossible == 0); ++round) {
     const Config config = random.next();
     const Subject subject(config, book_);
     CompleteRequest request;
@@ -148,17 +192,22 @@ TEST_P(SolveProperty, CompletionsSatisfyAllRulesOrHaveAConflict) {
     std::sort(request.open.begin(), request.open.end());
     request.open.erase(std::unique(request.open.begin(), request.open.end()), request.open.end());
     const Completion completion = complete(subject, request);
+    ASSERT_NE(completion.answer, Answer::undecided);
     if (completion.answer == Answer::sat) {
+      ++completed;
       for (const std::uint32_t position :
            violated_checks(book_, with_changes(subject.facts, completion.values))) {
         EXPECT_EQ(book_.index.item(position).finding, FindingKind::advice) << book_.index.item(position).code;
       }
-    } else if (completion.answer == Answer::unsat) {
+    } else {
+      ++impossible;
       ASSERT_FALSE(completion.conflicts.conflicts.empty());
       for (const MinimalConflict& conflict : completion.conflicts.conflicts)
         EXPECT_FALSE(conflict.rules.empty());
     }
   }
+  EXPECT_GT(completed, 0u);
+  EXPECT_GT(impossible, 0u);
 }
 
 // All keys and all rules of a minimal conflict together are impossible; with any one of either left out they
