@@ -7,10 +7,6 @@
 namespace capstan::plan {
 namespace {
 
-// Bounds far above any model of today, and low enough that no product of them overflows.
-constexpr std::int64_t kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 14,
-                       kMostVocabulary = 1 << 24, kMostPositions = 1 << 22;
-
 std::int64_t needed(EffectiveConfig& config, const char* path, const char* what, std::int64_t most) {
   const Value found = config.value(path);
   // The release's default of 0 means "not given".
@@ -89,7 +85,8 @@ void bind_vocabulary(EffectiveConfig& config, ModelSpec& spec) {
     }
   }
   dims.padded_vocab = dims.vocab;
-  const std::int64_t multiple = config.integer("model.make_vocab_size_divisible_by", 1, 1 << 16, 128);
+  const std::int64_t multiple =
+      config.integer("model.make_vocab_size_divisible_by", 1, kMostVocabularyMultiple, 128);
   if (config.boolean("model.should_pad_vocab", false))
     dims.padded_vocab = (dims.vocab + multiple - 1) / multiple * multiple;
   spec.tied_head = config.boolean("model.share_embeddings_and_output_weights", true);

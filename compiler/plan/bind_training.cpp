@@ -8,7 +8,6 @@ namespace capstan::plan {
 namespace {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
-constexpr std::int64_t kMostBatch = 1 << 20;
 /// Tokens of one micro-batch; positions of an activation matrix fit into 32 bits with room.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 26;
 

@@ -137,7 +137,7 @@ void check_quantize_fp8(Checker& c) {
   c.dtype(c.out(1), c.out(0).dtype);
   c.scalar(c.out(2), DType::f32);
   c.workspace(c.out(3));
-  c.shape(c.out(3), {1024});
+  c.shape(c.out(3), {kLargestPartials});
   c.dtype(c.out(3), DType::f32);
 }
 

@@ -6,8 +6,6 @@
 namespace capstan::plan {
 namespace {
 
-/// What the matrix-product library may use; more brings nothing on the devices that were measured.
-constexpr std::int64_t kProductBytes = std::int64_t{64} << 20;
 /// cuDNN 9's attention pads its rows to whole tiles and keeps a few words besides.
 constexpr std::int64_t kTileRows = 128, kStateBytes = 256;
 /// The widest head whose attention the library takes.
@@ -47,7 +45,7 @@ void pass_library_workspaces(Plan& plan, const ModelSpec& spec, std::vector<Refu
       case OpKind::gemm_gelu_backward:
       case OpKind::gemm_fp8:
       case OpKind::linear_cross_entropy:
-        add_workspace(plan, op, "product", kProductBytes);
+        add_workspace(plan, op, "product", kProductWorkspaceBytes);
         break;
       case OpKind::attention_backward: {
         const bool by_library = plan.deterministic && op.floating("p") == 0 &&

@@ -17,6 +17,18 @@ namespace capstan::plan {
 inline constexpr int kFormatVersion = 1;
 /// Alignment of every buffer in the arena, in bytes.
 inline constexpr std::uint64_t kBufferAlignment = 256;
+/// Partial maxima of one fp8 quantisation, f32 each.
+inline constexpr std::int64_t kLargestPartials = 1024;
+/// Bytes that the matrix-product library may use for one product; more brings nothing on the devices that
+/// were measured.
+inline constexpr std::int64_t kProductWorkspaceBytes = std::int64_t{64} << 20;
+
+// Largest sizes of a model: far above any of today, and low enough that no product of them overflows. The
+// compiler refuses configs beyond them, the runtime plans.
+inline constexpr std::int64_t kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 14,
+                              kMostVocabulary = 1 << 24, kMostPositions = 1 << 22, kMostBatch = 1 << 20;
+/// Padding rounds a vocabulary up to a multiple of at most this.
+inline constexpr std::int64_t kMostVocabularyMultiple = 1 << 16;
 
 enum class DType : std::uint8_t {
   f32,

@@ -97,7 +97,7 @@ void check_quantize_fp8(Checker& c) {
     return c.fail("output 0 must have the rows of input 0, and output 1 its columns");
   if (c.output(0).dtype != c.output(1).dtype) return c.fail("its two results have different dtypes");
   c.type_out(2, DType::f32, 1);
-  c.type_out(3, DType::f32, 1024);
+  c.type_out(3, DType::f32, plan::kLargestPartials);
 }
 
 void check_gemm_fp8(Checker& c) {

@@ -91,19 +91,29 @@ int deepest_nesting(std::string_view text) {
 void read_dims(const JsonNode& node, plan::Dims& dims) {
   node.require_exactly({"layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab",
                         "padded_vocab", "seq_length", "micro_batch", "micro_batches"});
-  const auto positive = [&](const char* name) { return node.field(name).integer(1, std::int64_t{1} << 31); };
-  const auto count = [&](const char* name) { return node.field(name).integer(0, std::int64_t{1} << 31); };
-  dims.layers = count("layers");
-  dims.hidden = count("hidden");
-  dims.heads = count("heads");
-  dims.kv_heads = count("kv_heads");
-  dims.head_dim = count("head_dim");
-  dims.ffn_hidden = count("ffn_hidden");
-  dims.vocab = positive("vocab");
-  dims.padded_vocab = positive("padded_vocab");
-  dims.seq_length = positive("seq_length");
-  dims.micro_batch = positive("micro_batch");
-  dims.micro_batches = node.field("micro_batches").integer(1, 1 << 20);
+  const auto size = [&](const char* name, std::int64_t low, std::int64_t most) {
+    return node.field(name).integer(low, most);
+  };
+  dims.layers = size("layers", 1, plan::kMostLayers);
+  dims.hidden = size("hidden", 1, plan::kMostWidth);
+  dims.heads = size("heads", 1, plan::kMostHeads);
+  dims.kv_heads = size("kv_heads", 1, dims.heads);
+  dims.head_dim = size("head_dim", 1, plan::kMostWidth / dims.heads);
+  dims.ffn_hidden = size("ffn_hidden", 1, plan::kMostWidth);
+  dims.vocab = size("vocab", 1, plan::kMostVocabulary);
+  dims.padded_vocab = size("padded_vocab", dims.vocab, plan::kMostVocabulary + plan::kMostVocabularyMultiple);
+  dims.seq_length = size("seq_length", 1, plan::kMostPositions);
+  dims.micro_batch = size("micro_batch", 1, plan::kMostBatch);
+  dims.micro_batches = size("micro_batches", 1, plan::kMostBatch);
+  if (!node.failed() && dims.heads % dims.kv_heads != 0) {
+    node.field("kv_heads")
+        .fail(fmt::format("is {}, which does not divide {} heads", dims.kv_heads, dims.heads));
+  }
+}
+
+/// -1 outside the layers.
+std::int32_t read_layer(const JsonNode& node, const plan::Dims& dims) {
+  return static_cast<std::int32_t>(node.field("layer").integer(-1, dims.layers - 1));
 }
 
 void read_schedule(const JsonNode& node, plan::Schedule& schedule) {
@@ -111,6 +121,7 @@ void read_schedule(const JsonNode& node, plan::Schedule& schedule) {
   node.require_exactly({"train_steps", "warmup_steps", "graph_impl", "save_every", "log_every"});
   schedule.train_steps = node.field("train_steps").integer(0, kMaxSteps);
   schedule.warmup_steps = node.field("warmup_steps").integer(0, kMaxSteps);
+  node.field("graph_impl").one_of({"none", "local", "transformer_engine", "full_iteration"});
   schedule.graph_impl = node.field("graph_impl").text(64);
   schedule.save_every = node.field("save_every").integer(0, kMaxSteps);
   schedule.log_every = node.field("log_every").integer(0, kMaxSteps);
@@ -175,7 +186,7 @@ void read_attributes(const JsonNode& node, plan::Op& op) {
   }
 }
 
-void read_op(const JsonNode& node, std::size_t buffers, std::vector<plan::Op>& ops) {
+void read_op(const JsonNode& node, const plan::Dims& dims, std::size_t buffers, std::vector<plan::Op>& ops) {
   const std::size_t index = ops.size();
   plan::Op& op = ops.emplace_back();
   node.require_exactly(
@@ -198,11 +209,11 @@ void read_op(const JsonNode& node, std::size_t buffers, std::vector<plan::Op>& o
   read_ids("outputs", op.outputs);
   read_attributes(node.field("attributes"), op);
   op.module = node.field("module").text(256);
-  op.layer = static_cast<std::int32_t>(node.field("layer").integer(-1, 1 << 20));
+  op.layer = read_layer(node, dims);
   op.key = node.field("key").text(256);
 }
 
-void read_segment(const JsonNode& node, std::vector<plan::Segment>& segments) {
+void read_segment(const JsonNode& node, const plan::Dims& dims, std::vector<plan::Segment>& segments) {
   const std::size_t index = segments.size();
   plan::Segment& segment = segments.emplace_back();
   node.require_exactly(
@@ -216,22 +227,29 @@ void read_segment(const JsonNode& node, std::vector<plan::Segment>& segments) {
   segment.first_op = static_cast<plan::OpId>(node.field("first_op").integer(0, kMaxOps));
   segment.end_op = static_cast<plan::OpId>(node.field("end_op").integer(0, kMaxOps));
   segment.whole_iteration = node.field("whole_iteration").boolean();
-  segment.layer = static_cast<std::int32_t>(node.field("layer").integer(-1, 1 << 20));
+  segment.layer = read_layer(node, dims);
   segment.phase = read_enum<plan::Phase>(node.field("phase"), phase_names());
 }
 
 void read_memory(const JsonNode& node, plan::MemorySummary& memory) {
   node.require_exactly({"arena", "parameters", "masters", "gradients", "optimizer", "activations_peak",
                         "workspaces_peak", "inputs_and_scalars"});
-  const auto bytes = [&](const char* name) { return node.field(name).unsigned_integer(kMaxArena); };
-  memory.arena = bytes("arena");
-  memory.parameters = bytes("parameters");
-  memory.masters = bytes("masters");
-  memory.gradients = bytes("gradients");
-  memory.optimizer = bytes("optimizer");
-  memory.activations_peak = bytes("activations_peak");
-  memory.workspaces_peak = bytes("workspaces_peak");
-  memory.inputs_and_scalars = bytes("inputs_and_scalars");
+  memory.arena = node.field("arena").unsigned_integer(kMaxArena);
+  std::uint64_t left = memory.arena;
+  const auto part = [&](const char* name) { return node.field(name).unsigned_integer(left); };
+  // Side by side in the arena, so each leaves less to the next.
+  const auto persistent = [&](const char* name) {
+    const std::uint64_t bytes = part(name);
+    left -= bytes;
+    return bytes;
+  };
+  memory.parameters = persistent("parameters");
+  memory.masters = persistent("masters");
+  memory.gradients = persistent("gradients");
+  memory.optimizer = persistent("optimizer");
+  memory.inputs_and_scalars = persistent("inputs_and_scalars");
+  memory.activations_peak = part("activations_peak");
+  memory.workspaces_peak = part("workspaces_peak");
 }
 
 void read_document(const JsonNode& root, Plan& result) {
@@ -257,9 +275,11 @@ void read_document(const JsonNode& root, Plan& result) {
   read_memory(root.field("memory"), result.memory);
   root.field("buffers").each(
       kMaxBuffers, [&](const JsonNode& node) { read_buffer(node, result.memory.arena, result.buffers); });
-  root.field("ops").each(kMaxOps,
-                         [&](const JsonNode& node) { read_op(node, result.buffers.size(), result.ops); });
-  root.field("segments").each(kMaxOps, [&](const JsonNode& node) { read_segment(node, result.segments); });
+  root.field("ops").each(
+      kMaxOps, [&](const JsonNode& node) { read_op(node, result.dims, result.buffers.size(), result.ops); });
+  root.field("segments").each(kMaxOps, [&](const JsonNode& node) {
+    read_segment(node, result.dims, result.segments);
+  });
   root.field("checks").each(64, [&](const JsonNode& node) {
     plan::Check& check = result.checks.emplace_back();
     node.require_exactly({"kind", "flag", "key", "fatal"});
@@ -273,7 +293,12 @@ void read_document(const JsonNode& root, Plan& result) {
     node.one_of({"graphs", "libraries", "streams", "arena"});
     result.teardown.push_back(node.text(64));
   });
-  result.model_flops_per_step = root.field("model_flops_per_step").finite();
+  const JsonNode flops = root.field("model_flops_per_step");
+  result.model_flops_per_step = flops.finite();
+  // No step of a model within the bounds above takes more.
+  constexpr double kMostFlops = 1e38;
+  if (!flops.failed() && (result.model_flops_per_step < 0 || result.model_flops_per_step > kMostFlops))
+    flops.fail(fmt::format("is {}, must be between 0 and {}", result.model_flops_per_step, kMostFlops));
 }
 
 // Persistent buffers own their bytes; activations and workspaces may share bytes with one another over time

@@ -363,7 +363,7 @@ Status Bindings::find_extra_workspaces() {
         const std::size_t own = op.kind == OpKind::gemm_gelu              ? 2
                                 : op.kind == OpKind::linear_cross_entropy ? 4
                                                                           : 1;
-        if (op.outputs.size() == own) product_workspace.bytes = GemmLibrary::kWorkspaceBytes;
+        if (op.outputs.size() == own) product_workspace.bytes = plan::kProductWorkspaceBytes;
         break;
       }
       case OpKind::attention:

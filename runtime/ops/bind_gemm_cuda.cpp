@@ -23,6 +23,19 @@ Outcome<int> prepare_product(Bindings& b, const GemmProblem& problem, const Gemm
   return b.gemms->prepare(b.stream, problem, operands);
 }
 
+namespace {
+
+Outcome<Launch> bind_product(Bindings& b, const GemmProblem& problem, const GemmOperands& operands) {
+  const Outcome<int> entry = prepare_product(b, problem, operands);
+  if (!entry.ok()) return entry.error();
+  const GemmLibrary* library = b.gemms.get();
+  return Launch([library, index = entry.value(), operands](cudaStream_t stream) {
+    return library->run(stream, index, operands);
+  });
+}
+
+}  // namespace
+
 Outcome<Launch> bind_gemm_fp8(Bindings& b, const plan::Op& op) {
   GemmProblem problem;
   problem.m = op.integer("m");
@@ -59,12 +72,7 @@ Outcome<Launch> bind_gemm_fp8(Bindings& b, const plan::Op& op) {
   const Bindings::Region workspace = b.workspace_of(op, 1, b.product_workspace);
   operands.workspace = workspace.data;
   operands.workspace_bytes = workspace.bytes;
-  Outcome<int> entry = prepare_product(b, problem, operands);
-  if (!entry.ok()) return entry.error();
-  const GemmLibrary* library = b.gemms.get();
-  return Launch([library, index = entry.value(), operands](cudaStream_t stream) {
-    return library->run(stream, index, operands);
-  });
+  return bind_product(b, problem, operands);
 }
 
 Outcome<Launch> bind_quantize_fp8(Bindings& b, const plan::Op& op) {
@@ -139,12 +147,7 @@ Outcome<Launch> bind_gemm(Bindings& b, const plan::Op& op) {
   operands.workspace = workspace.data;
   operands.workspace_bytes = workspace.bytes;
 
-  Outcome<int> entry = prepare_product(b, problem, operands);
-  if (!entry.ok()) return entry.error();
-  const GemmLibrary* library = b.gemms.get();
-  return Launch([library, index = entry.value(), operands](cudaStream_t stream) {
-    return library->run(stream, index, operands);
-  });
+  return bind_product(b, problem, operands);
 }
 
 }  // namespace capstan::runtime::cuda

@@ -74,6 +74,9 @@ Outcome<Launch> bind_linear_cross_entropy(Bindings& b, const plan::Op& op) {
     if (Status s = prepare(of_input, chunk.input_operands, chunk.of_input); !s.ok()) return s.error();
     chunks.push_back(chunk);
   }
+  if (Status s = check(prepare_cross_entropy_in_place(storage, columns), "cudaFuncSetAttribute", &op);
+      !s.ok())
+    return s.error();
   const GemmLibrary* library = b.gemms.get();
   const auto scale = static_cast<float>(op.floating("scale"));
   return Launch([=, l = logits.value()](cudaStream_t stream) {

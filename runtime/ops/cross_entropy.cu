@@ -170,25 +170,48 @@ void backward(cudaStream_t stream, const T* logits, const std::int32_t* targets,
   }
 }
 
+// Two blocks of a multiprocessor share its 227 KiB.
+constexpr std::int64_t kMostRowBytes = 112 << 10;
+// With what the kernel needs besides, this much every kernel may take unasked.
+constexpr std::int64_t kUnaskedRowBytes = 32 << 10;
+
+template <typename T>
+std::int64_t row_bytes(std::int64_t columns) {
+  return columns * static_cast<std::int64_t>(sizeof(T));
+}
+
+template <typename T, int N>
+cudaError_t allow_kept_rows() {
+  return cudaFuncSetAttribute(cross_entropy_in_place<T, N, true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(kMostRowBytes));
+}
+
+template <typename T>
+cudaError_t prepare_in_place(std::int64_t columns) {
+  const std::int64_t bytes = row_bytes<T>(columns);
+  if (bytes <= kUnaskedRowBytes || bytes > kMostRowBytes) return cudaSuccess;
+  return columns % kPack<T> == 0 ? allow_kept_rows<T, kPack<T>>() : allow_kept_rows<T, 1>();
+}
+
 template <typename T, int N>
 void in_place(cudaStream_t stream, T* logits, const std::int32_t* targets, float* losses, std::int64_t rows,
               std::int64_t columns, int vocab, float scale) {
-  // Two blocks of a multiprocessor share its 227 KiB.
-  constexpr std::int64_t kMostBytes = 112 << 10;
   const auto blocks = static_cast<unsigned>(rows);
-  const std::int64_t bytes = columns * static_cast<std::int64_t>(sizeof(T));
-  if (bytes > kMostBytes) {
+  const std::int64_t bytes = row_bytes<T>(columns);
+  if (bytes > kMostRowBytes) {
     cross_entropy_in_place<T, N, false>
         <<<blocks, kThreads, 0, stream>>>(logits, targets, losses, columns, vocab, scale);
     return;
   }
-  cudaFuncSetAttribute(cross_entropy_in_place<T, N, true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       static_cast<int>(kMostBytes));
   cross_entropy_in_place<T, N, true><<<blocks, kThreads, static_cast<std::size_t>(bytes), stream>>>(
       logits, targets, losses, columns, vocab, scale);
 }
 
 }  // namespace
+
+cudaError_t prepare_cross_entropy_in_place(Storage storage, std::int64_t columns) {
+  return storage == Storage::bf16 ? prepare_in_place<bf16>(columns) : prepare_in_place<float>(columns);
+}
 
 void launch_cross_entropy_in_place(cudaStream_t stream, Floats logits, const std::int32_t* targets,
                                    float* losses, std::int64_t rows, std::int64_t columns, std::int64_t vocab,

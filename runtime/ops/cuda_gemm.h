@@ -52,9 +52,6 @@ struct GemmOperands {
 /// Products that may run at the same time need workspaces of their own.
 class GemmLibrary {
  public:
-  /// For a product whose op has no workspace in the plan.
-  static constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
-
   ~GemmLibrary();
   GemmLibrary(const GemmLibrary&) = delete;
   GemmLibrary& operator=(const GemmLibrary&) = delete;
@@ -74,7 +71,6 @@ class GemmLibrary {
   /// Writes new choices to the file (atomically); failure is silent, the choices then hold for this process.
   void save_choices();
   bool tunes() const { return tunes_; }
-  std::size_t tuned() const { return tuned_; }  ///< problems timed by this process
 
  private:
   GemmLibrary() = default;
@@ -87,7 +83,6 @@ class GemmLibrary {
   std::string prefix_;  ///< device and library version
   bool tunes_ = false;
   bool changed_ = false;
-  std::size_t tuned_ = 0;
   std::map<std::string, std::array<std::uint64_t, 8>> choices_;
   std::vector<std::unique_ptr<Entry>> entries_;
   std::map<std::string, int> entry_of_;

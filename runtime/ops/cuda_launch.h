@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "compiler/plan/plan.h"
+
 namespace capstan::runtime::cuda {
 
 enum class Storage : std::uint8_t { f32, bf16, f8e4m3, f8e5m2 };
@@ -121,22 +123,24 @@ void launch_cross_entropy_backward(cudaStream_t stream, Floats logits, const std
                                    const float* lse, Floats dlogits, std::int64_t rows, std::int64_t columns,
                                    std::int64_t vocab, float scale);
 /// Losses, and scale times their gradients in the place of the logits, which are read once where a row fits
-/// shared memory.
+/// shared memory. Rows of this width must have been prepared.
 void launch_cross_entropy_in_place(cudaStream_t stream, Floats logits, const std::int32_t* targets,
                                    float* losses, std::int64_t rows, std::int64_t columns, std::int64_t vocab,
                                    float scale);
+/// Lets the kernel take the shared memory that a row of `columns` needs. Not while a stream is being
+/// captured.
+cudaError_t prepare_cross_entropy_in_place(Storage storage, std::int64_t columns);
 void launch_accumulate_loss(cudaStream_t stream, const float* losses, float* loss, std::int32_t* nonfinite,
                             std::int64_t rows, float scale);
 
 // quantize.cu
-inline constexpr int kLargestPartials = 1024;
 struct QuantizeFp8 {
   Floats x;  ///< [rows, columns], both multiples of 16
   Storage format = Storage::f8e4m3;
   void* rows_out = nullptr;     ///< [rows, columns]
   void* columns_out = nullptr;  ///< [columns, rows]
   float* scale = nullptr;
-  float* partial = nullptr;  ///< kLargestPartials floats
+  float* partial = nullptr;  ///< plan::kLargestPartials floats
   std::int64_t rows = 0, columns = 0;
 };
 void launch_quantize_fp8(cudaStream_t stream, const QuantizeFp8& quantize);

@@ -206,6 +206,8 @@ Outcome<std::unique_ptr<GemmLibrary>> GemmLibrary::open(const std::string& devic
 void GemmLibrary::save_choices() {
   if (!changed_ || file_.empty()) return;
   const std::string staged = file_ + "." + std::to_string(::getpid());
+  std::error_code error;
+  bool written = false;
   {
     std::ofstream out(staged, std::ios::trunc);
     for (const auto& [key, choice] : choices_) {
@@ -213,11 +215,12 @@ void GemmLibrary::save_choices() {
       for (std::size_t i = 0; i < choice.size(); ++i) out << (i == 0 ? "" : " ") << choice[i];
       out << std::dec << '\n';
     }
-    if (!out.flush()) return;
+    out.close();
+    written = !out.fail();
   }
-  std::error_code error;
-  std::filesystem::rename(staged, file_, error);
-  if (!error) changed_ = false;
+  if (written) std::filesystem::rename(staged, file_, error);
+  changed_ = !written || error;
+  if (changed_) std::filesystem::remove(staged, error);
 }
 
 Outcome<int> GemmLibrary::prepare(cudaStream_t stream, const GemmProblem& problem,
@@ -299,7 +302,6 @@ Status GemmLibrary::select(cudaStream_t stream, Entry& entry, const GemmOperands
   std::memcpy(choice.data(), &entry.algorithm, sizeof(entry.algorithm));
   choices_[key] = choice;
   changed_ = true;
-  ++tuned_;
   return {};
 }
 

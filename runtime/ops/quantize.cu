@@ -80,7 +80,7 @@ void quantize(cudaStream_t stream, const QuantizeFp8& q) {
   const std::int64_t count = q.rows * q.columns;
   constexpr int N = kPack<T>;
   const std::int64_t wanted = (count / N + kThreads - 1) / kThreads;
-  const int blocks = static_cast<int>(wanted < kLargestPartials ? wanted : kLargestPartials);
+  const int blocks = static_cast<int>(wanted < plan::kLargestPartials ? wanted : plan::kLargestPartials);
   find_largest<T, N><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(x, count, q.partial);
   const dim3 grid(static_cast<unsigned>((q.columns + kTile - 1) / kTile),
                   static_cast<unsigned>((q.rows + kTile - 1) / kTile));

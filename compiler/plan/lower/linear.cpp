@@ -35,7 +35,8 @@ Quantized quantize(Lowering& lowering, BufferId from, const std::string& name, D
   made.rows = builder.add_buffer(name + ".fp8", format, shape, Role::activation);
   made.columns = builder.add_buffer(name + ".fp8.transposed", format, {shape[1], shape[0]}, Role::activation);
   made.scale = builder.add_buffer(name + ".fp8.scale", DType::f32, {1}, Role::activation);
-  const BufferId largest = builder.add_buffer(name + ".fp8.largest", DType::f32, {1024}, Role::workspace);
+  const BufferId largest =
+      builder.add_buffer(name + ".fp8.largest", DType::f32, {kLargestPartials}, Role::workspace);
   builder.add_op(OpKind::quantize_fp8, {from}, {made.rows, made.columns, made.scale, largest});
   return made;
 }

@@ -123,6 +123,30 @@ TEST(PlanReader, ChecksFieldsBuffersOpsAndOrder) {
       {"\"teardown\": [\"graphs\"", "\"teardown\": [\"arena\"", "RN008", "twice"},
       {"\"teardown\": [\"graphs\"", "\"teardown\": [\"rm -rf\"", "RN005", "teardown[0]"},
       {"\"fatal\": true", "\"fatal\": true, \"extra\": 1", "RN005", "which the format does not know"},
+      {"\"layers\": 1,", "\"layers\": 0,", "RN005",
+       "`dims.layers` of the plan is 0, must be between 1 and 10000"},
+      {"\"layers\": 1,", "\"layers\": 10000000,", "RN005", "`dims.layers` of the plan is 10000000"},
+      {"\"hidden\": 8", "\"hidden\": 0", "RN005", "`dims.hidden` of the plan is 0"},
+      {"\"hidden\": 8", "\"hidden\": 1048577", "RN005", "`dims.hidden` of the plan is 1048577"},
+      {"\"heads\": 1", "\"heads\": 0", "RN005", "`dims.heads` of the plan is 0"},
+      {"\"heads\": 1, \"kv_heads\": 1", "\"heads\": 3, \"kv_heads\": 2", "RN005", "does not divide 3 heads"},
+      {"\"kv_heads\": 1", "\"kv_heads\": 2", "RN005", "`dims.kv_heads` of the plan is 2"},
+      {"\"head_dim\": 8", "\"head_dim\": 0", "RN005", "`dims.head_dim` of the plan is 0"},
+      {"\"head_dim\": 8", "\"head_dim\": 1048577", "RN005", "`dims.head_dim` of the plan is 1048577"},
+      {"\"ffn_hidden\": 8", "\"ffn_hidden\": 0", "RN005", "`dims.ffn_hidden` of the plan is 0"},
+      {"\"padded_vocab\": 16", "\"padded_vocab\": 15", "RN005", "must be between 16 and"},
+      {"\"seq_length\": 4", "\"seq_length\": 4194305", "RN005", "`dims.seq_length` of the plan is 4194305"},
+      {"\"layer\": 0", "\"layer\": 1", "RN005", "must be between -1 and 0"},
+      {"\"graph_impl\": \"transformer_engine\"", "\"graph_impl\": \"cuda\"", "RN005",
+       "`schedule.graph_impl` of the plan is `cuda`, must be one of `none`, `local`"},
+      {"\"parameters\": 0", "\"parameters\": 35184372088832", "RN005",
+       "`memory.parameters` of the plan is 35184372088832"},
+      {"\"workspaces_peak\": 0", "\"workspaces_peak\": 35184372088832", "RN005",
+       "`memory.workspaces_peak` of the plan is"},
+      {"\"model_flops_per_step\": 18432", "\"model_flops_per_step\": -18432", "RN005",
+       "`model_flops_per_step` of the plan is -18432"},
+      {"\"model_flops_per_step\": 18432.0", "\"model_flops_per_step\": 1e300", "RN005",
+       "`model_flops_per_step` of the plan is 1e+300"},
       {"\"config_name\": \"tiny.toml\",", "", "RN005", "lacks the field `config_name`"},
   };
   for (const Edit& edit : edits) {
@@ -130,6 +154,17 @@ TEST(PlanReader, ChecksFieldsBuffersOpsAndOrder) {
     EXPECT_EQ(code, edit.code) << edit.from << " -> " << edit.to << ": " << message;
     EXPECT_NE(message.find(edit.part_of_message), std::string::npos) << edit.to << ": " << message;
   }
+}
+
+TEST(PlanReader, WhatStandsSideBySideInTheArenaFitsIt) {
+  plan::Plan plan = plan::make_tiny_plan();
+  plan.memory.parameters = plan.memory.arena / 2;
+  plan.memory.inputs_and_scalars = plan.memory.arena - plan.memory.parameters;
+  EXPECT_EQ(refusal(text_of(plan)).first, "accepted") << refusal(text_of(plan)).second;
+  plan.memory.masters = 1;
+  const auto [code, message] = refusal(text_of(plan));
+  EXPECT_EQ(code, "RN005");
+  EXPECT_NE(message.find("`memory.inputs_and_scalars`"), std::string::npos) << message;
 }
 
 TEST(PlanReader, AllowsOneByteRangeForTheBuffersOfAnInPlaceOpOnly) {
