@@ -1,8 +1,8 @@
 // The seam between the executor, which knows segments and steps, and a device, which knows memory and ops. A
 // backend owns one arena for one plan, issues ops in the order it is told, records runs of ops and replays
 // them. It decides nothing. All calls come from one thread. No call throws; errors are diagnostics (RN0xx).
-// After an error only tear_down and the destructor may be called. The plan passed to `prepare` was validated
-// by load/plan_reader and outlives the backend.
+// After an error only tear_down, the destructor and `await_read` of a read begun before it may be called. The
+// plan passed to `prepare` was validated by load/plan_reader and outlives the backend.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,8 @@ struct DeviceInfo {
   std::uint64_t total_bytes = 0;  ///< memory of the device
   std::uint64_t free_bytes = 0;   ///< when the backend was made; `prepare` refuses a plan that needs more
   std::string driver;             ///< driver and toolkit versions; empty on the host
+  /// Issuing returns before the device is done, so that the host can issue ahead of it.
+  bool asynchronous = false;
 };
 
 /// What a recording holds and cost. Times in seconds.
@@ -63,11 +65,23 @@ class Backend {
   /// get zeros.
   virtual Status initialize() = 0;
 
-  /// Copies host bytes into a buffer; `bytes` has exactly the buffer's size. Ordered before ops that are
-  /// issued later; the caller may reuse its memory on return. Not allowed while recording.
+  /// Copies host bytes into a buffer; `bytes` has exactly the buffer's size. Ordered after what was issued
+  /// before, which still reads the old contents, and before what is issued later; the caller may reuse its
+  /// memory on return. Not allowed while recording.
   virtual Status upload(plan::BufferId buffer, std::span<const std::byte> bytes) = 0;
   /// Waits for issued ops, then copies a buffer to the host. Not allowed while recording.
   virtual Status download(plan::BufferId buffer, std::span<std::byte> bytes) = 0;
+
+  static constexpr std::size_t kReadSlots = 2;
+  static constexpr std::size_t kReadBytes = 4096;  ///< at most, of one read
+  /// Starts to copy buffers (at least one) to memory of the backend: what they hold after everything issued
+  /// so far and before anything issued later. Does not wait. An earlier read of the slot that nobody awaited
+  /// is lost. Not allowed while recording.
+  virtual Status begin_read(std::span<const plan::BufferId> buffers, std::size_t slot) = 0;
+  /// Waits for the read last begun in the slot, but for nothing that was issued after it, and gives its
+  /// buffers' bytes one after the other; `bytes` has exactly their size. Reports an error that surfaced
+  /// meanwhile.
+  virtual Status await_read(std::size_t slot, std::span<std::byte> bytes) = 0;
 
   /// Issues one op: runs it (host), puts it on the stream (cuda), or, while recording, adds it to the
   /// recording without executing it.

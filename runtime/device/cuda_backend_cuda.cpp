@@ -9,6 +9,7 @@
 
 #include "runtime/device/cuda_error.h"
 #include "runtime/device/cuda_ranges.h"
+#include "runtime/device/cuda_reads.h"
 #include "runtime/device/cuda_staging.h"
 #include "runtime/device/digest.h"
 #include "runtime/graph/cuda_graph.h"
@@ -74,6 +75,7 @@ class CudaBackend final : public Backend {
     cudaRuntimeGetVersion(&runtime);
     backend->info_.backend = "cuda";
     backend->info_.name = properties.name;
+    backend->info_.asynchronous = true;
     backend->info_.total_bytes = total_bytes;
     backend->info_.free_bytes = free_bytes;
     backend->info_.driver = "CUDA driver " + version_text(driver) + ", runtime " + version_text(runtime);
@@ -105,6 +107,9 @@ class CudaBackend final : public Backend {
     Outcome<std::unique_ptr<Staging>> staging = Staging::make();
     if (!staging.ok()) return staging.error();
     staging_ = std::move(staging.value());
+    Outcome<std::unique_ptr<Reads>> reads = Reads::make();
+    if (!reads.ok()) return reads.error();
+    reads_ = std::move(reads.value());
     if (Status s = check(cudaMalloc(&arena_, arena_bytes_), "cudaMalloc"); !s.ok()) return s;
     if (Status s = bindings_->allocate_extra_workspaces(); !s.ok()) return s;
     if (Status s = bind(); !s.ok()) return s;
@@ -126,6 +131,16 @@ class CudaBackend final : public Backend {
   Status download(BufferId buffer, std::span<std::byte> bytes) override {
     if (Status s = staging_->download(stream_, bindings_->at(buffer), bytes); !s.ok()) return s;
     return {};
+  }
+
+  Status begin_read(std::span<const BufferId> buffers, std::size_t slot) override {
+    ranges_.leave();
+    std::vector<Reads::Range> ranges;
+    for (const BufferId id : buffers) ranges.emplace_back(bindings_->at(id), plan_->buffers[id].bytes());
+    return reads_->begin(stream_, ranges, slot);
+  }
+  Status await_read(std::size_t slot, std::span<std::byte> bytes) override {
+    return reads_->await(slot, bytes);
   }
 
   Status run(OpId op) override {
@@ -251,7 +266,10 @@ class CudaBackend final : public Backend {
       if (digests_ != nullptr) cudaFree(std::exchange(digests_, nullptr));
       digest_count_ = 0;
     } else if (part == "streams") {
+      // Copies into pinned memory may be under way in a plan that releases nothing else before.
+      if (stream_ != nullptr) cudaStreamSynchronize(stream_);
       staging_ = nullptr;
+      reads_ = nullptr;
       for (cudaEvent_t* event : {&timer_begin_, &timer_end_}) {
         if (*event != nullptr) cudaEventDestroy(std::exchange(*event, nullptr));
       }
@@ -378,6 +396,7 @@ class CudaBackend final : public Backend {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t timer_begin_ = nullptr, timer_end_ = nullptr;
   std::unique_ptr<Staging> staging_;
+  std::unique_ptr<Reads> reads_;
   void* arena_ = nullptr;
   std::uint64_t arena_bytes_ = 0;
   std::unique_ptr<Bindings> bindings_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -152,6 +153,20 @@ class HostBackend final : public Backend {
   }
   Status download(BufferId buffer, std::span<std::byte> bytes) override {
     std::memcpy(bytes.data(), operand(buffer).data, bytes.size());
+    return {};
+  }
+
+  Status begin_read(std::span<const BufferId> buffers, std::size_t slot) override {
+    std::vector<std::byte>& read = reads_.at(slot);
+    read.clear();
+    for (const BufferId id : buffers) {
+      const std::byte* data = operand(id).as<std::byte>();
+      read.insert(read.end(), data, data + plan_->buffers[id].bytes());
+    }
+    return {};
+  }
+  Status await_read(std::size_t slot, std::span<std::byte> bytes) override {
+    std::copy(reads_.at(slot).begin(), reads_.at(slot).end(), bytes.begin());
     return {};
   }
 
@@ -334,6 +349,7 @@ class HostBackend final : public Backend {
   std::map<std::uint32_t, std::vector<RecordedCall>> recordings_;
   std::vector<RecordedCall>* recording_ = nullptr;
   std::vector<std::uint64_t> digests_;
+  std::array<std::vector<std::byte>, kReadSlots> reads_;
   bool fails_next_ = false;
   Clock::time_point began_, timer_;
   mutable std::uint64_t peak_ = 0;

@@ -52,6 +52,11 @@ std::string bytes_text(std::uint64_t bytes) {
   return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
 }
 
+/// Empty where issuing runs the ops.
+std::string issue_text(const Spread& issue_us) {
+  return issue_us.count == 0 ? "" : fmt::format(", issued in {:.0f} us", issue_us.median);
+}
+
 class Session {
  public:
   Session(const RunOptions& options, const CudaFactory& cuda) : options_(options), cuda_(cuda) {}
@@ -227,12 +232,13 @@ class Session {
                           report_.loss.first, report_.loss.last);
     }
     if (report_.eager_step_ms.count > 0)
-      text += fmt::format("eager step {:.2f} ms (median of {})\n", report_.eager_step_ms.median,
-                          report_.eager_step_ms.count);
+      text += fmt::format("eager step {:.2f} ms (median of {}){}\n", report_.eager_step_ms.median,
+                          report_.eager_step_ms.count, issue_text(report_.eager_issue_us));
     if (report_.captured_step_ms.count > 0) {
-      text += fmt::format("replayed step {:.2f} ms (median of {}), capture {:.3f} s for {} segments\n",
+      text += fmt::format("replayed step {:.2f} ms (median of {}){}, capture {:.3f} s for {} segments\n",
                           report_.captured_step_ms.median, report_.captured_step_ms.count,
-                          report_.capture_seconds, report_.captures.size());
+                          issue_text(report_.captured_issue_us), report_.capture_seconds,
+                          report_.captures.size());
     }
     if (report_.comparison) text += report_.comparison->verdict + "\n";
     if (report_.verification) {

@@ -30,36 +30,48 @@ std::optional<plan::BufferId> StateSnapshot::find_difference(const StateSnapshot
   return std::nullopt;
 }
 
-namespace {
-
-template <typename T>
-Status read_value(const plan::Plan& plan, Backend& backend, const char* name, T& value) {
-  return backend.download(plan.buffer(name).id, std::as_writable_bytes(std::span(&value, 1)));
+ScalarReader::ScalarReader(const plan::Plan& plan, Backend& backend) : backend_(backend) {
+  namespace names = plan::names;
+  const std::array<const char*, kScalars> wanted = {names::kLoss, names::kLearningRate, names::kGradNorm,
+                                                    names::kNonfinite, names::kStep};
+  for (std::size_t i = 0; i < kScalars; ++i) {
+    const plan::Buffer& buffer = plan.buffer(wanted[i]);
+    buffers_[i] = buffer.id;
+    dtypes_[i] = buffer.dtype;
+    bytes_ += buffer.bytes();
+  }
 }
 
-/// An f32 or f64 scalar.
-Status read_real(const plan::Plan& plan, Backend& backend, const char* name, double& value) {
-  if (plan.buffer(name).dtype == plan::DType::f64) return read_value(plan, backend, name, value);
-  float narrow = 0;
-  Status read = read_value(plan, backend, name, narrow);
-  value = narrow;
-  return read;
+Status ScalarReader::begin(std::size_t slot) {
+  return backend_.begin_read(buffers_, slot);
 }
 
-}  // namespace
+Outcome<StepScalars> ScalarReader::await(std::size_t slot) {
+  std::array<std::byte, kScalars * sizeof(double)> bytes;
+  if (Status read = backend_.await_read(slot, std::span(bytes).first(bytes_)); !read.ok())
+    return read.error();
+  const std::byte* next = bytes.data();
+  const auto take = [&](auto value) {
+    std::memcpy(&value, next, sizeof(value));
+    next += sizeof(value);
+    return value;
+  };
+  const auto take_real = [&](plan::DType dtype) {
+    return dtype == plan::DType::f64 ? take(double{}) : static_cast<double>(take(float{}));
+  };
+  StepScalars scalars;
+  scalars.loss = take_real(dtypes_[0]);
+  scalars.learning_rate = take_real(dtypes_[1]);
+  scalars.grad_norm = take_real(dtypes_[2]);
+  scalars.nonfinite = take(std::int32_t{});
+  scalars.step = take(std::int64_t{});
+  return scalars;
+}
 
 Outcome<StepScalars> read_scalars(const plan::Plan& plan, Backend& backend) {
-  namespace names = plan::names;
-  StepScalars scalars;
-  if (Status read = read_real(plan, backend, names::kLoss, scalars.loss); !read.ok()) return read.error();
-  if (Status read = read_real(plan, backend, names::kLearningRate, scalars.learning_rate); !read.ok())
-    return read.error();
-  if (Status read = read_real(plan, backend, names::kGradNorm, scalars.grad_norm); !read.ok())
-    return read.error();
-  if (Status read = read_value(plan, backend, names::kNonfinite, scalars.nonfinite); !read.ok())
-    return read.error();
-  if (Status read = read_value(plan, backend, names::kStep, scalars.step); !read.ok()) return read.error();
-  return scalars;
+  ScalarReader reader(plan, backend);
+  if (Status begun = reader.begin(0); !begun.ok()) return begun.error();
+  return reader.await(0);
 }
 
 }  // namespace capstan::runtime

@@ -2,6 +2,7 @@
 // to compare what two runs left behind.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -33,6 +34,25 @@ struct StepScalars {
   std::int32_t nonfinite = 0;
   std::int64_t step = 0;  ///< steps done
 };
+
+/// Reads them without holding up what is issued after the step.
+class ScalarReader {
+ public:
+  /// Both must outlive the reader.
+  ScalarReader(const plan::Plan& plan, Backend& backend);
+  /// Those of the step that was issued last; `slot` is one of Backend::kReadSlots.
+  Status begin(std::size_t slot);
+  Outcome<StepScalars> await(std::size_t slot);
+
+ private:
+  static constexpr std::size_t kScalars = 5;
+  Backend& backend_;
+  std::array<plan::BufferId, kScalars> buffers_{};
+  std::array<plan::DType, kScalars> dtypes_{};
+  std::size_t bytes_ = 0;
+};
+
+/// Waits for the step that was issued last. No read may be under way.
 Outcome<StepScalars> read_scalars(const plan::Plan& plan, Backend& backend);
 
 }  // namespace capstan::runtime

@@ -4,7 +4,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <deque>
 
 #include <fmt/format.h>
 
@@ -25,8 +25,8 @@ std::string number_text(double value) {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point began) {
-  return std::chrono::duration<double>(Clock::now() - began).count();
+double milliseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
 }
 
 /// Times of the last steps are enough for a median; a run of any length keeps no more.
@@ -59,9 +59,8 @@ Status make_checks(const plan::Plan& plan, const StepScalars& scalars) {
             : fmt::format("the gradient norm of step {} is {}", scalars.step, number_text(scalars.grad_norm));
     return run_problem(of_loss ? "RN030" : "RN031", what + fmt::format(", and `{}` asks to stop", check.key),
                        {{"step", scalars.step}, {"key", check.key}},
-                       "the step changed no parameter; look at the data and the learning rate before it, "
-                       "then resume from the "
-                       "last checkpoint");
+                       "that step changed no parameter, and nothing was saved after it; look at the data and "
+                       "the learning rate before it, then resume from the last checkpoint");
   }
   return {};
 }
@@ -82,7 +81,11 @@ Status inject_nan(const plan::Plan& plan, Backend& backend) {
 class Trainer {
  public:
   explicit Trainer(Run& run)
-      : run_(run), progress_(run.options.quiet, run.report.first_step, run.report.target_steps) {}
+      : run_(run),
+        progress_(run.options.quiet, run.report.first_step, run.report.target_steps),
+        scalars_(run.plan(), run.backend),
+        most_in_flight_(run.backend.device().asynchronous ? Backend::kReadSlots : 1),
+        issued_(run.report.steps_done) {}
 
   Status work() {
     RunReport& report = run_.report;
@@ -96,58 +99,126 @@ class Trainer {
           {{"step", report.first_step}}, "give more `--steps` to train on"));
       saved_step_ = report.steps_done;
     }
-    Status outcome;
-    while (report.steps_done < report.target_steps && outcome.ok()) {
-      outcome = do_step();
-      if (!outcome.ok() || requested_signal() != 0) break;
-      const std::int64_t every = run_.plan().schedule.save_every;
-      if (every > 0 && report.steps_done % every == 0) outcome = save();
-    }
+    Status outcome = do_steps();
     progress_.finish_line();
     if (outcome.ok() && requested_signal() != 0 && report.steps_done < report.target_steps)
       report.status = "interrupted";
     if (outcome.ok() && saved_step_ != report.steps_done) outcome = save();
     report.eager_step_ms = spread_of(eager_ms_);
     report.captured_step_ms = spread_of(captured_ms_);
+    report.eager_issue_us = spread_of(eager_issue_us_);
+    report.captured_issue_us = spread_of(captured_issue_us_);
     report.memory = run_.backend.memory();
     return outcome;
   }
 
  private:
-  Status do_step() {
-    RunReport& report = run_.report;
-    const std::int64_t step = report.steps_done;
-    const bool warm = step - report.first_step >= run_.plan().schedule.warmup_steps;
-    const bool captures = !run_.options.eager && run_.executor.has_graphs() && warm;
-    const bool first_capture = captures && !run_.executor.captured();
-    const bool verifies =
-        captures && run_.options.verify_every > 0 && (step + 1) % run_.options.verify_every == 0;
-    if (first_capture) report.memory_before_capture = run_.backend.memory();
+  /// A step that was issued, or is to be.
+  struct Step {
+    std::int64_t number = 0;  ///< steps done before it
+    bool captures = false, first_capture = false, verifies = false;
+    Clock::time_point began;
+    double issue_us = 0;
+
+    /// Issued and nothing else: another may be issued behind it, or it behind another.
+    bool is_plain() const { return !first_capture && !verifies; }
+    std::size_t slot() const { return static_cast<std::size_t>(number) % Backend::kReadSlots; }
+  };
+
+  Step next_step() const {
+    Step step;
+    step.number = issued_;
+    const bool warm = issued_ - run_.report.first_step >= run_.plan().schedule.warmup_steps;
+    step.captures = !run_.options.eager && run_.executor.has_graphs() && warm;
+    step.first_capture = step.captures && !run_.executor.captured();
+    step.verifies =
+        step.captures && run_.options.verify_every > 0 && (issued_ + 1) % run_.options.verify_every == 0;
+    return step;
+  }
+
+  bool saves_after(std::int64_t steps) const {
+    const std::int64_t every = run_.plan().schedule.save_every;
+    return every > 0 && steps % every == 0;
+  }
+
+  /// Whether the next step may be issued now. Behind a step whose scalars were not read yet only where the
+  /// device works on its own, and where nothing needs the state as it is between the two.
+  bool may_issue() const {
+    if (issued_ >= run_.report.target_steps || requested_signal() != 0) return false;
+    if (in_flight_.empty()) return true;
+    return in_flight_.size() < most_in_flight_ && in_flight_.back().is_plain() && next_step().is_plain() &&
+           !saves_after(issued_);
+  }
+
+  /// Issues each step before the scalars of the one before it are read, so that the device has its next work
+  /// when it is done with a step: issuing to a busy device is also cheaper.
+  Status do_steps() {
+    while (true) {
+      while (may_issue()) {
+        Status issued = issue_step();
+        if (issued.ok()) continue;
+        // The step before it is a step done, unless it has a failure of its own to tell.
+        while (!in_flight_.empty()) {
+          if (Status earlier = finish_step(); !earlier.ok()) return earlier;
+        }
+        return issued;
+      }
+      if (in_flight_.empty()) return {};
+      if (Status finished = finish_step(); !finished.ok()) return finished;
+      if (!in_flight_.empty() || !saves_after(run_.report.steps_done)) continue;
+      if (Status saved = save(); !saved.ok()) return saved;
+    }
+  }
+
+  Status issue_step() {
+    Step step = next_step();
+    if (step.first_capture) run_.report.memory_before_capture = run_.backend.memory();
     if (run_.options.drill.kind == Drill::Kind::nan &&
-        run_.options.drill.step == static_cast<std::uint64_t>(step)) {
+        run_.options.drill.step == static_cast<std::uint64_t>(step.number)) {
       if (Status injected = inject_nan(run_.plan(), run_.backend); !injected.ok()) return injected;
     }
-
-    const auto began = Clock::now();
-    if (Status staged = stage_batch(run_, step, batch_); !staged.ok()) return staged;
-    if (verifies) {
+    step.began = Clock::now();
+    if (Status staged = stage_batch(run_, step.number, batch_); !staged.ok()) return staged;
+    const auto staged_at = Clock::now();
+    if (step.verifies) {
       if (Status same = verify_step(run_); !same.ok()) return same;
-    } else if (Status issued = captures ? run_.executor.run_captured() : run_.executor.run_eager();
+    } else if (Status issued = step.captures ? run_.executor.run_captured() : run_.executor.run_eager();
                !issued.ok()) {
       return issued;
     }
-    const Outcome<StepScalars> scalars = read_scalars(run_.plan(), run_.backend);
-    if (!scalars.ok()) return scalars.error();
-    const double step_ms = seconds_since(began) * 1000.0;
+    step.issue_us = milliseconds(Clock::now() - staged_at) * 1000.0;
+    if (Status begun = scalars_.begin(step.slot()); !begun.ok()) return begun;
+    in_flight_.push_back(step);
+    ++issued_;
+    return {};
+  }
 
-    if (first_capture) {
+  /// Waits for the oldest step in flight, and makes of its scalars what is made of them.
+  Status finish_step() {
+    RunReport& report = run_.report;
+    const Step step = in_flight_.front();
+    in_flight_.pop_front();
+    const Outcome<StepScalars> scalars = scalars_.await(step.slot());
+    if (!scalars.ok()) {
+      in_flight_.clear();
+      return scalars.error();
+    }
+    // Behind another step the device began with this one when it was done with that.
+    const auto done = Clock::now();
+    const double step_ms = milliseconds(done - std::max(step.began, last_done_));
+    last_done_ = done;
+
+    if (step.first_capture) {
       report.captures = run_.executor.captures();
       report.capture_seconds = run_.executor.capture_seconds();
       report.capture_step_ms = step_ms;
-    } else if (!verifies) {
-      note_time(captures ? captured_ms_ : eager_ms_, step_ms);
+    } else if (!step.verifies) {
+      note_time(step.captures ? captured_ms_ : eager_ms_, step_ms);
+      // Where issuing runs the ops it has no time of its own.
+      if (run_.backend.device().asynchronous)
+        note_time(step.captures ? captured_issue_us_ : eager_issue_us_, step.issue_us);
     }
-    report.steps_done = step + 1;
+    report.steps_done = step.number + 1;
     note_loss(report.loss, scalars.value().loss);
     if (scalars.value().nonfinite != 0 && report.nonfinite_steps++ == 0) note_nonfinite(scalars.value());
 
@@ -159,13 +230,22 @@ class Trainer {
     metrics.step_ms = step_ms;
     metrics.tokens_per_s =
         static_cast<double>(run_.plan().dims.tokens() * run_.plan().dims.micro_batches) * 1000.0 / step_ms;
-    metrics.mode = !captures ? "eager" : first_capture ? "capture" : verifies ? "verify" : "replay";
+    metrics.mode = !step.captures       ? "eager"
+                   : step.first_capture ? "capture"
+                   : step.verifies      ? "verify"
+                                        : "replay";
     const std::int64_t log_every = std::max<std::int64_t>(1, run_.plan().schedule.log_every);
     if (report.steps_done % log_every == 0 || report.steps_done == report.target_steps) {
       if (Status written = metrics_.append(metrics); !written.ok()) return written;
     }
     progress_.show(metrics);
-    return make_checks(run_.plan(), scalars.value());
+    Status checked = make_checks(run_.plan(), scalars.value());
+    if (!checked.ok() && !in_flight_.empty()) {
+      // What was issued behind it is no step of this run: neither counted nor saved, whatever became of it.
+      in_flight_.clear();
+      static_cast<void>(run_.backend.synchronize());
+    }
+    return checked;
   }
 
   /// The first step that is not finite is worth a word, also where the config does not ask to stop at one.
@@ -198,7 +278,12 @@ class Trainer {
   Progress progress_;
   MetricsFile metrics_;
   std::vector<std::int32_t> batch_;
-  std::vector<double> eager_ms_, captured_ms_;
+  ScalarReader scalars_;
+  const std::size_t most_in_flight_;
+  std::deque<Step> in_flight_;   ///< issued, oldest first; their scalars were not read yet
+  std::int64_t issued_;          ///< steps, those done before the run included
+  Clock::time_point last_done_;  ///< when the last step was seen to be done
+  std::vector<double> eager_ms_, captured_ms_, eager_issue_us_, captured_issue_us_;
   std::int64_t saved_step_ = -1;
 };
 

@@ -1,6 +1,8 @@
 // The training loop: data in, steps issued, scalars read, checks made, metrics and checkpoints written. Stops
 // at the last step, at a signal, or at the first failure. Fills the report as it goes, so that a failed run
-// is reported, too.
+// is reported, too. Where the device works on its own (DeviceInfo::asynchronous), the next step is issued
+// before the scalars of the present one are read, except where something needs the state between the two: a
+// checkpoint, the capture step, a verification, the end.
 #pragma once
 
 #include <cstdint>

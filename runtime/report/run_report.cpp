@@ -31,11 +31,12 @@ double per_second(double amount, const Spread& step_ms) {
   return step_ms.count > 0 && step_ms.median > 0 ? amount * 1000.0 / step_ms.median : 0.0;
 }
 
-json speed_json(const RunReport& report, const Spread& step_ms) {
+json speed_json(const RunReport& report, const Spread& step_ms, const Spread& issue_us) {
   if (step_ms.count == 0) return nullptr;
   const plan::Dims& dims = report.plan->dims;
   return {
       {"step_ms", spread_json(step_ms)},
+      {"host_issue_us", spread_json(issue_us)},
       {"tokens_per_s", number(per_second(static_cast<double>(dims.tokens() * dims.micro_batches), step_ms))},
       {"model_tflops_per_s", number(per_second(report.plan->model_flops_per_step, step_ms) * 1e-12)}};
 }
@@ -184,8 +185,8 @@ std::string to_json(const RunReport& report) {
                                               {"minimum", number(report.loss.minimum)},
                                               {"digest", fmt::format("{:016x}", report.loss.digest)}};
   out["speed"] = {
-      {"eager", speed_json(report, report.eager_step_ms)},
-      {"captured", speed_json(report, report.captured_step_ms)},
+      {"eager", speed_json(report, report.eager_step_ms, report.eager_issue_us)},
+      {"captured", speed_json(report, report.captured_step_ms, report.captured_issue_us)},
       {"capture_step_ms", report.capture_step_ms > 0 ? number(report.capture_step_ms) : json(nullptr)}};
   out["memory"] = memory_json(report);
   out["graphs"] = graphs_json(report);

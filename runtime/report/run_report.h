@@ -56,7 +56,8 @@ struct RunReport {
   std::string resumed_from;
   LossSummary loss;
   std::int64_t nonfinite_steps = 0;
-  Spread eager_step_ms, captured_step_ms;  ///< wall time of training steps, capture step left out
+  Spread eager_step_ms, captured_step_ms;    ///< wall time of training steps, capture step left out
+  Spread eager_issue_us, captured_issue_us;  ///< host time of issuing them; empty where issuing runs them
   double capture_step_ms = 0;
   std::vector<CapturedSegment> captures;
   double capture_seconds = 0;

@@ -9,8 +9,9 @@
 // alone.
 //
 // A step is: upload of a fresh random batch, forward, cross-entropy, backward, clip by global norm 1.0,
-// AdamW, weights written back; bf16 parameters, f32 masters and moments. Device time from events around each
-// step; median of N steps.
+// AdamW, weights written back, the scalars read; bf16 parameters, f32 masters and moments. As in training
+// (runtime/execute/trainer), each step is issued before the scalars of the one before it are read, and its
+// time is from the end of that one to its own end, as the host sees them; median of N steps.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -148,9 +149,10 @@ double median(std::vector<double> values) {
 
 struct Row {
   std::string preset, mode;
-  double milliseconds = 0, fastest = 0, slowest = 0, host_milliseconds = 0, tokens_per_second = 0,
-         utilization = 0;
-  double idle_host_microseconds = 0, prepare_seconds = 0, capture_seconds = 0, instantiate_seconds = 0;
+  double milliseconds = 0, fastest = 0, slowest = 0, tokens_per_second = 0, utilization = 0;
+  double busy_issue_us = 0;  ///< host time of issuing a step while the one before it runs
+  double idle_issue_us = 0;  ///< to a device that does nothing
+  double prepare_seconds = 0, capture_seconds = 0, instantiate_seconds = 0;
   std::uint64_t nodes = 0, graphs = 0, launches = 0, planned = 0, peak = 0;
   double loss = 0;
 };
@@ -176,40 +178,52 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
   Executor executor(plan, *backend);
   std::mt19937 random(1);
   const bool captured = mode != "eager";
-  std::vector<double> device;
-  std::vector<double> host;
-  constexpr int kWarmUp = 6;
-  for (int step = 0; step < kWarmUp + options.steps; ++step) {
-    const auto timer = backend->start_timer();
-    must(timer);
+  const auto time_issue = [&](bool replays) {
+    const Clock::time_point began = Clock::now();
+    must(replays ? executor.run_captured() : executor.run_eager());
+    return std::chrono::duration<double>(Clock::now() - began).count() * 1e6;
+  };
+  ScalarReader reader(plan, *backend);
+  const auto read = [&](int step) {
+    auto scalars = reader.await(static_cast<std::size_t>(step) % Backend::kReadSlots);
+    if (!scalars.ok()) fail(scalars.error().message);
+    return scalars.value();
+  };
+  const auto issue_step = [&](int step, bool replays) {
     upload_batch(*backend, plan, random);
-    const Clock::time_point issued = Clock::now();
-    must(captured && step >= 2 ? executor.run_captured() : executor.run_eager());
-    const double host_seconds = std::chrono::duration<double>(Clock::now() - issued).count();
-    auto seconds = backend->stop_timer();
-    if (!seconds.ok()) fail(seconds.error().message);
-    if (step < kWarmUp) continue;
-    device.push_back(seconds.value() * 1e3);
-    host.push_back(host_seconds * 1e3);
+    const double microseconds = time_issue(replays);
+    must(reader.begin(static_cast<std::size_t>(step) % Backend::kReadSlots));
+    return microseconds;
+  };
+  constexpr int kWarmUp = 6;
+  for (int step = 0; step < kWarmUp; ++step) {
+    issue_step(step, captured && step >= 2);
+    read(step);
   }
-  auto scalars = read_scalars(plan, *backend);
-  if (!scalars.ok()) fail(scalars.error().message);
-  // What issuing costs the host when nothing is in its way.
-  std::vector<double> idle;
+  std::vector<double> times, busy, idle;
+  Clock::time_point done;
+  // The first of them fills the pipeline and is not counted.
+  issue_step(kWarmUp, captured);
+  for (int step = kWarmUp; step <= kWarmUp + options.steps; ++step) {
+    const bool last = step == kWarmUp + options.steps;
+    if (!last) busy.push_back(issue_step(step + 1, captured));
+    row.loss = read(step).loss;
+    const Clock::time_point seen = Clock::now();
+    if (step > kWarmUp) times.push_back(std::chrono::duration<double>(seen - done).count() * 1e3);
+    done = seen;
+  }
   for (int i = 0; i < 20; ++i) {
     must(backend->synchronize());
-    const Clock::time_point issued = Clock::now();
-    must(captured ? executor.run_captured() : executor.run_eager());
-    idle.push_back(std::chrono::duration<double>(Clock::now() - issued).count() * 1e6);
+    idle.push_back(time_issue(captured));
   }
   must(backend->synchronize());
-  row.idle_host_microseconds = median(idle);
+  row.busy_issue_us = median(busy);
+  row.idle_issue_us = median(idle);
   row.preset = name;
   row.mode = mode;
-  row.milliseconds = median(device);
-  row.fastest = *std::min_element(device.begin(), device.end());
-  row.slowest = *std::max_element(device.begin(), device.end());
-  row.host_milliseconds = median(host);
+  row.milliseconds = median(times);
+  row.fastest = *std::min_element(times.begin(), times.end());
+  row.slowest = *std::max_element(times.begin(), times.end());
   row.tokens_per_second =
       static_cast<double>(plan.dims.tokens() * plan.dims.micro_batches) / row.milliseconds * 1e3;
   row.utilization = plan.model_flops_per_step / (row.milliseconds * 1e-3) / ceiling;
@@ -227,7 +241,6 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
     for (const OpIssue& each : segment_order(plan, segment)) ops.push_back(each.op);
     row.launches += segment.mode == plan::SegmentMode::graph ? 1 : count_nodes(*backend, ops);
   }
-  row.loss = scalars.value().loss;
   return row;
 }
 
@@ -420,8 +433,8 @@ int main(int count, char** words) {
               plan::dtype_name(options.gradients),
               options.deterministic ? "deterministic" : "not deterministic",
               options.fused ? "fused" : "not fused");
-  std::printf("%-4s %-10s %9s %17s %10s %6s %9s %9s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
-              "(min-max)", "k tok/s", "MFU %", "host ms", "issue us", "launches", "nodes", "graphs",
+  std::printf("%-4s %-10s %9s %17s %10s %6s %10s %10s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
+              "(min-max)", "k tok/s", "MFU %", "busy us", "idle us", "launches", "nodes", "graphs",
               "capture ms", "plan GiB", "peak GiB", "loss");
   std::ofstream json;
   if (!options.json.empty()) json.open(options.json);
@@ -430,19 +443,19 @@ int main(int count, char** words) {
       const Row r = measure(name, mode, options, ceiling);
       constexpr double kGiB = 1073741824.0;
       std::printf(
-          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %9.4f %9.1f %9llu %6llu %7llu %10.2f %9.3f %9.3f "
+          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %10.1f %10.1f %9llu %6llu %7llu %10.2f %9.3f %9.3f "
           "%7.3f\n",
           r.preset.c_str(), r.mode.c_str(), r.milliseconds, r.fastest, r.slowest, r.tokens_per_second / 1e3,
-          100 * r.utilization, r.host_milliseconds, r.idle_host_microseconds,
-          static_cast<unsigned long long>(r.launches), static_cast<unsigned long long>(r.nodes),
-          static_cast<unsigned long long>(r.graphs), 1e3 * (r.capture_seconds + r.instantiate_seconds),
-          static_cast<double>(r.planned) / kGiB, static_cast<double>(r.peak) / kGiB, r.loss);
+          100 * r.utilization, r.busy_issue_us, r.idle_issue_us, static_cast<unsigned long long>(r.launches),
+          static_cast<unsigned long long>(r.nodes), static_cast<unsigned long long>(r.graphs),
+          1e3 * (r.capture_seconds + r.instantiate_seconds), static_cast<double>(r.planned) / kGiB,
+          static_cast<double>(r.peak) / kGiB, r.loss);
       std::fflush(stdout);
       if (json) {
         json << "{\"preset\": \"" << r.preset << "\", \"mode\": \"" << r.mode
              << "\", \"ms\": " << r.milliseconds << ", \"tokens_per_second\": " << r.tokens_per_second
-             << ", \"mfu\": " << r.utilization << ", \"host_ms\": " << r.host_milliseconds
-             << ", \"issue_us\": " << r.idle_host_microseconds << ", \"launches\": " << r.launches
+             << ", \"mfu\": " << r.utilization << ", \"busy_issue_us\": " << r.busy_issue_us
+             << ", \"idle_issue_us\": " << r.idle_issue_us << ", \"launches\": " << r.launches
              << ", \"nodes\": " << r.nodes << ", \"capture_s\": " << r.capture_seconds
              << ", \"instantiate_s\": " << r.instantiate_seconds << ", \"planned_bytes\": " << r.planned
              << ", \"peak_bytes\": " << r.peak << ", \"loss\": " << r.loss << "}\n";

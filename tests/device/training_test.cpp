@@ -1,5 +1,6 @@
 // Whole plans on the device: replay gives the bits of eager issue, resuming gives the bits of going on, the
 // loss falls as on the host, and the measured memory is the planned memory.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -50,7 +51,7 @@ plan::ModelSpec device_gpt() {
 class Run {
  public:
   Run(const plan::Plan& plan, std::unique_ptr<Backend> backend)
-      : plan_(plan), backend_(std::move(backend)), executor_(plan_, *backend_) {}
+      : plan_(plan), backend_(std::move(backend)), executor_(plan_, *backend_), reader_(plan_, *backend_) {}
   static std::unique_ptr<Run> on_cuda(const plan::Plan& plan) {
     auto backend = make_cuda_backend();
     EXPECT_TRUE(backend.ok());
@@ -74,6 +75,7 @@ class Run {
     EXPECT_TRUE(backend_->upload(plan_.buffer(plan::names::kBatchTokens).id, bytes).ok());
     const Status issued = captured ? executor_.run_captured() : executor_.run_eager();
     EXPECT_TRUE(issued.ok()) << issued.error().message;
+    if (issues_only_) return {};
     auto scalars = read_scalars(plan_, *backend_);
     EXPECT_TRUE(scalars.ok());
     return scalars.value();
@@ -102,6 +104,18 @@ class Run {
       EXPECT_TRUE(backend_->upload(buffer.id, bytes).ok());
     }
   }
+  /// Issues a step like `step`, but only begins to read its scalars.
+  void begin_step(std::int64_t number, bool captured) {
+    issues_only_ = true;
+    step(number, captured);
+    issues_only_ = false;
+    EXPECT_TRUE(reader_.begin(static_cast<std::size_t>(number) % Backend::kReadSlots).ok());
+  }
+  StepScalars end_step(std::int64_t number) {
+    auto scalars = reader_.await(static_cast<std::size_t>(number) % Backend::kReadSlots);
+    EXPECT_TRUE(scalars.ok());
+    return scalars.value();
+  }
   StateSnapshot state() {
     auto taken = StateSnapshot::take(plan_, *backend_);
     EXPECT_TRUE(taken.ok());
@@ -122,6 +136,8 @@ class Run {
   const plan::Plan& plan_;
   std::unique_ptr<Backend> backend_;
   Executor executor_;
+  ScalarReader reader_;
+  bool issues_only_ = false;
 };
 
 struct Capture {
@@ -197,6 +213,72 @@ TEST(DeviceTraining, FusedPlansReplayAndLearnLikeTheOthers) {
     ASSERT_NEAR(a.loss, c.loss, 2e-2 * c.loss) << step;
   }
   EXPECT_FALSE(eager->state().find_difference(replayed->state()).has_value());
+}
+
+// As the trainer does: each step is issued while the one before it runs, replayed and eagerly.
+TEST(DeviceTraining, AStepAheadHasTheBitsOfWaitingForEach) {
+  CAPSTAN_NEED_DEVICE();
+  const plan::Plan plan = make_plan(plan::with_full_iteration(device_llama(DType::bf16, 0.1), true));
+  const auto waiting = Run::on_cuda(plan);
+  ASSERT_TRUE(waiting->backend().device().asynchronous);
+  for (const bool replays : {false, true}) {
+    const auto ahead = Run::on_cuda(plan);
+    const auto captured = [&](std::int64_t step) { return replays && step >= 2; };
+    std::vector<StepScalars> want;
+    if (!replays) {
+      for (int step = 0; step < 40; ++step) want.push_back(waiting->step(step, false));
+    } else {
+      const auto again = Run::on_cuda(plan);
+      for (int step = 0; step < 40; ++step) want.push_back(again->step(step, captured(step)));
+      EXPECT_FALSE(waiting->state().find_difference(again->state()).has_value());
+    }
+    for (int step = 0; step < 40; ++step) {
+      if (step == 0 || step == 3) ahead->begin_step(step, captured(step));  // nothing else is under way
+      if (step != 2 && step != 39) ahead->begin_step(step + 1, captured(step + 1));
+      const StepScalars got = ahead->end_step(step);
+      const StepScalars& wanted = want[static_cast<std::size_t>(step)];
+      ASSERT_EQ(got.loss, wanted.loss) << step;
+      ASSERT_EQ(got.grad_norm, wanted.grad_norm) << step;
+      ASSERT_EQ(got.step, step + 1);
+    }
+    EXPECT_FALSE(ahead->state().find_difference(waiting->state()).has_value()) << replays;
+  }
+}
+
+// What was begun is not touched by what is issued later, whether the buffers lie side by side or far apart.
+TEST(DeviceTraining, AReadGivesWhatStoodThereWhenItWasBegun) {
+  CAPSTAN_NEED_DEVICE();
+  PlanSketch sketch;
+  const BufferId near = sketch.buffer("near", DType::f32, {8});
+  const BufferId between = sketch.buffer("between", DType::f32, {5000});
+  const BufferId far = sketch.buffer("far", DType::f32, {9});
+  sketch.op(OpKind::zero, {}, {between});
+  DevicePair pair(sketch.finish());
+  Backend& cuda = pair.cuda();
+  const auto set = [&](float value) {
+    pair.set_floats(near, std::vector<float>(8, value));
+    pair.set_floats(far, std::vector<float>(9, value + 1));
+    pair.set_one(sketch.loss, value + 2);
+  };
+  for (const std::vector<BufferId>& buffers :
+       {std::vector<BufferId>{far, sketch.loss}, std::vector<BufferId>{near, sketch.loss}}) {
+    set(10);
+    ASSERT_TRUE(cuda.begin_read(buffers, 0).ok());
+    set(20);
+    ASSERT_TRUE(cuda.begin_read(buffers, 1).ok());
+    set(30);
+    for (const std::size_t slot : {std::size_t{1}, std::size_t{0}}) {
+      const float base = slot == 0 ? 10.0F : 20.0F;
+      const bool is_far = buffers[0] == far;
+      std::vector<float> want(is_far ? 9 : 8, is_far ? base + 1 : base);
+      want.push_back(base + 2);
+      std::vector<float> got(want.size());
+      ASSERT_TRUE(cuda.await_read(slot, std::as_writable_bytes(std::span(got))).ok());
+      EXPECT_EQ(got, want);
+    }
+  }
+  const std::vector<BufferId> large = {between};
+  EXPECT_FALSE(cuda.begin_read(large, 0).ok()) << "20000 bytes do not fit a slot";
 }
 
 // Only the parameters of the nodes change: the graph that is there takes them over.
@@ -375,6 +457,21 @@ TEST(DeviceTraining, PlanLargerThanTheDeviceIsRefused) {
   const Status prepared = backend.value()->prepare(plan);
   ASSERT_FALSE(prepared.ok());
   EXPECT_EQ(prepared.error().code, "RN020");
+}
+
+TEST(DeviceTraining, TearDownWithAStepAndAReadUnderWay) {
+  CAPSTAN_NEED_DEVICE();
+  const plan::Plan plan = make_plan(plan::with_full_iteration(device_llama(DType::bf16, 0.1), true));
+  for (const bool in_order : {true, false}) {
+    const auto run = Run::on_cuda(plan);
+    run->step(0, false);
+    run->step(1, true);
+    run->begin_step(2, true);
+    run->begin_step(3, true);
+    std::vector<std::string> parts = plan.teardown;
+    if (!in_order) std::rotate(parts.begin(), std::find(parts.begin(), parts.end(), "streams"), parts.end());
+    for (const std::string& part : parts) EXPECT_TRUE(run->backend().tear_down(part).ok()) << part;
+  }
 }
 
 // Whatever state it is in, tearing down in the plan's order works, also with a capture under way, and twice.

@@ -35,6 +35,12 @@ class FaultyBackend final : public Backend {
   Status download(plan::BufferId buffer, std::span<std::byte> bytes) override {
     return inner_->download(buffer, bytes);
   }
+  Status begin_read(std::span<const plan::BufferId> buffers, std::size_t slot) override {
+    return inner_->begin_read(buffers, slot);
+  }
+  Status await_read(std::size_t slot, std::span<std::byte> bytes) override {
+    return inner_->await_read(slot, bytes);
+  }
   Status run(plan::OpId op) override {
     ran.push_back(op);
     if (Status faulty = on_run(op, recording_); !faulty.ok()) return faulty;
