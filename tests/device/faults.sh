@@ -55,6 +55,8 @@ plan plan.json tiny_text.toml --set logger.log_interval=1 || exit 2
 train replayed plan.json
 train eager plan.json --eager
 check "eager and replayed losses have the same bits (200 steps, dropout)" diff <(losses eager) <(losses replayed)
+check "the report has the host's time of issuing a replay" grep -q '"host_issue_us": {' replayed/report.json
+grep 'issued in' replayed.out eager.out
 check "and leave the same weights" test "$(tensors "$(checkpoint eager 200)")" = "$(tensors "$(checkpoint replayed 200)")"
 train verified plan.json --steps 12 --verify-replay 4
 check "--verify-replay finds no difference" test $code -eq 0
@@ -93,6 +95,8 @@ train nan nan.json --inject nan:30
 check "exit code 4 (was $code)" test $code -eq 4
 check "names the step" says nan 'RN030.*step 31'
 check "within 10 s ($ms ms)" test $ms -lt 10000
+check "counts no step behind it" grep -q '"done": 31' nan/report.json
+check "saves nothing after it" test "$(find nan/checkpoints -type f | wc -l)" -eq 3
 train nan-before nan.json --steps 30
 check "the checkpoint before it is whole" cmp "$(checkpoint nan 30)" "$(checkpoint nan-before 30)"
 
