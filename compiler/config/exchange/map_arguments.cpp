@@ -274,7 +274,8 @@ class Mapper {
       SyntaxNode item;
       item.scalar = *converted;
       item.span = value.span;
-      if (takes_pattern(flag)) take_pattern(value.text, item);
+      if (takes_pattern(flag) && value.text.find('[') != std::string::npos) take_numbers(value.text, item);
+      if (takes_tuple(flag)) take_numbers("[" + without_parentheses(value.text) + "]", item);
       items.push_back(std::move(item));
     }
     if (!flag.is_list || (flag.single && items.size() == 1)) {
@@ -292,9 +293,15 @@ class Mapper {
     return true;
   }
 
+  /// `(128,0)`, `128,0`
+  static std::string without_parentheses(std::string_view text) {
+    const std::size_t begin = std::min(text.find_first_not_of("()"), text.size());
+    return std::string(text.substr(begin, text.find_last_not_of("()") + 1 - begin));
+  }
+
   /// `([0]*3+[1]*58)` is the list that Megatron-LM makes of it; it allows no blanks.
-  static void take_pattern(const std::string& text, SyntaxNode& node) {
-    if (text.find('[') == std::string::npos || text.find(' ') != std::string::npos) return;
+  static void take_numbers(const std::string& text, SyntaxNode& node) {
+    if (text.find(' ') != std::string::npos) return;
     const auto list = evaluate_list_expression(text);
     if (!list) return;
     node.kind = SyntaxNode::Kind::list;

@@ -64,9 +64,21 @@ bool write_pattern(const Value& value, std::string& text) {
   return true;
 }
 
+/// `(128,0)`: in parentheses, so that a negative number does not look like an argument.
+bool write_tuple(const Value& value, std::string& text) {
+  std::string numbers;
+  for (const Value& item : value.list()) {
+    if (item.kind() != Value::Kind::integer) return false;
+    numbers += (numbers.empty() ? "" : ",") + std::to_string(item.integer());
+  }
+  text += " " + shell_word("(" + numbers + ")");
+  return !numbers.empty();
+}
+
 bool write_values(const Flag& flag, const Value& value, std::string& text) {
   if (value.kind() == Value::Kind::list) {
     if (takes_pattern(flag)) return write_pattern(value, text);
+    if (takes_tuple(flag)) return write_tuple(value, text);
     if (!flag.is_list) return false;
     if (flag.single && value.list().size() == 1) return false;  // would come back as one value
     for (const Value& item : value.list()) {
@@ -85,6 +97,10 @@ bool write_values(const Flag& flag, const Value& value, std::string& text) {
 }
 
 }  // namespace
+
+bool takes_tuple(const Flag& flag) {
+  return flag.name == "--window-size";
+}
 
 bool takes_pattern(const Flag& flag) {
   return flag.takes == FlagValue::any && flag.name.ends_with("-freq");

@@ -16,6 +16,10 @@ std::optional<std::string> say_argument(std::string_view path, const Value& valu
 /// Whether the argument takes a pattern over the layers, such as `([0]*3+[1]*58)`.
 bool takes_pattern(const Flag& flag);
 
+/// Whether the argument takes several numbers in one word, such as `128,0` (megatron/training/arguments.py,
+/// tuple_type).
+bool takes_tuple(const Flag& flag);
+
 /// The flag with a value behind it, quoted for a shell; nothing when its kind of value does not fit.
 std::optional<std::string> flag_with_value(const Flag& flag, const Value& value);
 

@@ -334,6 +334,11 @@ TEST(MapArguments, PatternsOverTheLayersAreLists) {
   EXPECT_EQ(Read("a.args", "--moe-layer-freq '([0]*1+[1]*3)' --linear-attention-freq 4\n", "megatron-lm-0.19")
                 .value("model.moe_layer_freq"),
             "[0, 1, 1, 1]");
+  for (const char* window : {"128,0", "'(128,0)'"}) {
+    EXPECT_EQ(Read("a.args", std::string("--window-size ") + window + " --bf16\n", "megatron-lm-0.19")
+                  .value("model.window_size"),
+              "[128, 0]");
+  }
   // The framework takes no blanks in it.
   EXPECT_EQ(Read("a.args", "--moe-layer-freq '[0] * 2'\n", "megatron-lm-0.19").value("model.moe_layer_freq"),
             "\"[0] * 2\"");
@@ -361,6 +366,7 @@ TEST(WriteArguments, SaysKeysThatBearTheNameOfAnArgument) {
   // At odds with what the argument sets: listed, not said.
   EXPECT_TRUE(has("[model]\nswiglu = true\nactivation_func = \"quick_gelu\"\n", "lost model.swiglu"));
   EXPECT_TRUE(has("[model]\nmoe_layer_freq = [0, 0, 1]\n", "--moe-layer-freq '([0]*2+[1]*1)'"));
+  EXPECT_TRUE(has("[model]\nwindow_size = [128, -1]\n", "--window-size '(128,-1)'"));
 }
 
 TEST(WriteConfig, ListsWhatOnlyCapstanReads) {
