@@ -65,7 +65,11 @@ int complete_file(const CompleteOptions& options) {
   CompleteRequest request;
   request.smt = session.smt();
   std::vector<std::string> unread;  // keys that no rule reads: any value will do
-  std::vector<std::string> wanted = session.prepared().config.open;
+  std::vector<std::string> wanted;
+  for (const std::string& path : session.prepared().config.open) {
+    if (session.prepared().config.find(path) != nullptr)
+      wanted.push_back(path);  // the others nobody asked for
+  }
   wanted.insert(wanted.end(), options.free.begin(), options.free.end());
   for (const std::string& path : wanted) {
     const std::optional<FactId> key = session.find_key(path);

@@ -100,6 +100,7 @@ std::optional<PreparedConfig> Workspace::prepare(SourceId file, const FileReader
   prepared.rules = &known.rules;
   prepared.shared = known.shared.get();
   bind(prepared.config, *prepared.schema, sink);
+  open_unset_keys(prepared.record, *prepared.schema, prepared.config);
   prepared.bound = sink.count(Severity::error) == errors;
   return prepared;
 }

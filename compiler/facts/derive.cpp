@@ -76,6 +76,8 @@ class Deriver {
       make_known(fact, view.spec->type.callable && value.kind() == Value::Kind::string
                            ? callable_name(value.string())
                            : value);
+    } else if (unusable_.contains(name)) {
+      return;  // not set here, but perhaps by what the text builds on
     } else if (view.spec->has_default) {
       const Value& value = view.spec->default_value;
       make_known(fact, view.spec->type.callable && value.kind() == Value::Kind::string
@@ -181,6 +183,9 @@ Facts StackFacts::of(const Config& config) const {
   facts.config = &config;
   const Deriver deriver(config, *facts.schema);
   for (const auto& [path, setting] : config.settings) {
+    if (FactId id = 0; facts.names->find(path, id)) facts.values[id] = deriver.derive(path);
+  }
+  for (const std::string& path : config.open) {  // not all of them are set
     if (FactId id = 0; facts.names->find(path, id)) facts.values[id] = deriver.derive(path);
   }
   for (const FactId id : dependent_) facts.values[id] = deriver.derive(facts.names->name(id));

@@ -35,7 +35,9 @@ class Reporter {
       const auto position = book_.index.position_of(violation.item);
       if (!position || reads_broken(*position)) continue;
       if (violation.undecided) {
-        if (item.kind != RuleItem::Kind::check || only_the_cluster_is_missing(violation)) continue;
+        if (item.kind != RuleItem::Kind::check || only_the_cluster_is_missing(violation) ||
+            needs_unread_settings(violation))
+          continue;
         undecided.insert(item.code);
         for (const FactId fact : violation.missing) missing[fact].push_back(item.code);
         continue;
@@ -97,6 +99,13 @@ class Reporter {
     SmtOptions smt;
     smt.timeout_ms = options_.solver_timeout_ms;
     return smt;
+  }
+
+  /// A key that the text does not set, but what it builds on may: said once, where that is read.
+  bool needs_unread_settings(const Violation& violation) const {
+    return std::any_of(violation.missing.begin(), violation.missing.end(), [this](FactId fact) {
+      return subject_.is_open(fact) && subject_.facts.values[fact].setting == nullptr;
+    });
   }
 
   /// A login node cannot see the cluster, and most configs do not state it: no word about that on every run.

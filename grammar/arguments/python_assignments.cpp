@@ -48,6 +48,7 @@ class RecipeReader {
   std::vector<SyntaxProblem> repeated_keys;
   std::map<std::pair<std::string, std::string>, Span> calls;  ///< by function and variable
   std::map<std::string, Span> function_places;
+  std::map<std::pair<std::string, std::string>, Span> parameters;  ///< by function and name
 
  private:
   struct Open {
@@ -96,11 +97,26 @@ class RecipeReader {
       if (!name.parts.empty())
         function_places.emplace(name.parts.front(),
                                 span(line.begin + begin, line.begin + begin + name.length));
+      if (!name.parts.empty())
+        find_parameters(name.parts.front(), line.begin + begin + name.length, line.end);
     }
     if (top.colons.empty()) return std::nullopt;
     const Range rest = trim({line.begin + top.colons.back() + 1, line.end});
     if (rest.begin >= rest.end) return std::nullopt;
     return rest;
+  }
+
+  void find_parameters(const std::string& function, std::size_t begin, std::size_t end) {
+    const Range list = trim({begin, end});
+    if (list.begin >= list.end || text_[list.begin] != '(') return;
+    const std::size_t close = matching(list.begin);
+    if (close >= list.end) return;
+    for (const Range& parameter : parts_of({list.begin + 1, close})) {
+      const auto [name, length] = read_python_name(text(parameter));
+      if (name.size() == 1)
+        parameters.emplace(std::pair(function, name.front()),
+                           span(parameter.begin, parameter.begin + length));
+    }
   }
 
   void find_constant(const PythonLine& line) {
@@ -423,6 +439,11 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
   for (const std::string& function : {std::string(), recipe.function}) {
     if (const auto call = reader.calls.find({function, recipe.variable}); call != reader.calls.end())
       recipe.base = call->second;
+  }
+  if (!recipe.base.exists()) {
+    if (const auto given = reader.parameters.find({recipe.function, recipe.variable});
+        given != reader.parameters.end())
+      recipe.base = given->second;
   }
   for (const auto& change : reader.changes) {
     if (change.variable == recipe.variable && is_read(change.function)) recipe.changes.push_back(change.call);

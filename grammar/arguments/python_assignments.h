@@ -36,7 +36,7 @@ struct PythonRecipe {
   std::vector<Comment> comments;
   std::vector<Span> changes;  ///< calls that are given the variable: what they change is unknown
   std::vector<SyntaxProblem> repeated_keys;  ///< of dicts; the last of equal ones holds
-  Span base;                      ///< the call that makes the variable, if any: its values are unknown
+  Span base;  ///< the call that makes the variable, or the parameter that it is: its values are unknown
   std::string function;           ///< the function that is read; empty if all stands in the module
   std::vector<Function> further;  ///< functions with assignments that are not read
 };

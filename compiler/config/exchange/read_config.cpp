@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/config/exchange/layer_builder.h"
@@ -25,6 +26,20 @@ const char* frontend_of_format(ConfigFormat format) {
       return "";
   }
   return "";
+}
+
+void open_unset_keys(const ReadRecord& record, const SchemaView& view, Config& config) {
+  if (!record.unset_is_open && record.open_sections.empty()) return;
+  for (const KeyInfo& key : view.schema().keys()) {
+    const std::string_view section = section_of(key.path);
+    if (section == "target" || section == "cluster" || section == "execute" || section == kEnvironmentSection)
+      continue;
+    const bool is_open = record.unset_is_open ||
+                         std::find(record.open_sections.begin(), record.open_sections.end(), section) !=
+                             record.open_sections.end();
+    if (is_open && view.find(key.path).spec != nullptr && config.find(key.path) == nullptr)
+      config.open.push_back(key.path);
+  }
 }
 
 std::optional<SyntaxNode> read_yaml(const ReadContext& context) {

@@ -29,8 +29,14 @@ struct ReadRecord {
   std::vector<Entry> unknown;       ///< not known: reported as EX001
   std::vector<Entry> not_literal;   ///< known key, value not known here: reported as EX004
   std::vector<Entry> further_runs;  ///< runs or recipes of the same file that were not asked for: EX008
-  std::vector<Comment> comments;    ///< for suppressions; TOML has its own reader
+  /// A function sets values, too: keys that the text does not set may hold anything, not only their defaults.
+  bool unset_is_open = false;
+  std::vector<std::string> open_sections;  ///< sections of which the same holds
+  std::vector<Comment> comments;           ///< for suppressions; TOML has its own reader
 };
+
+/// Lists the keys of the release that the record leaves open although they are not set, as open ones.
+void open_unset_keys(const ReadRecord& record, const SchemaView& view, Config& config);
 
 /// The front-end whose configs come in this format: "megatron-lm", "bridge", or empty when the text must say.
 const char* frontend_of_format(ConfigFormat format);

@@ -25,6 +25,12 @@ std::string key_of(const std::vector<std::string>& path) {
   return path.size() < 2 ? path.front() : path[0] + "." + path[1];
 }
 
+/// Bridge's own container sets nothing but what its arguments say.
+bool is_plain_container(std::string_view call) {
+  const std::string_view name = call.substr(0, call.find('('));
+  return name.substr(name.rfind('.') + 1) == "ConfigContainer";
+}
+
 /// For a message: the first line, cut when it is long.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 60;
@@ -63,13 +69,15 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
     return std::nullopt;
   }
   LayerBuilder builder(OriginKind::file, context.file);
-  if (recipe->base.exists()) {
+  if (recipe->base.exists() && !is_plain_container(context.sources.text(recipe->base))) {
+    context.record.unset_is_open = true;
     context.sink.problem("EX006",
                          fmt::format("what `{}` sets is not known here; only the assignments below are read",
                                      one_line(context.sources.text(recipe->base))),
                          recipe->base);
   }
   for (const Span& call : recipe->changes) {
+    context.record.unset_is_open = true;
     context.sink.problem(
         "EX006", fmt::format("what `{}` changes is not known here", one_line(context.sources.text(call))),
         call);
@@ -81,6 +89,7 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
     if (assignment.path.empty()) {
       report_not_literal(context, std::string(context.sources.text(assignment.key_span)),
                          "which key it sets is decided when the recipe runs", assignment.key_span);
+      context.record.unset_is_open = true;
       continue;
     }
     if (assignment.path.front() == kPythonVariables && assignment.path.size() == 2) {
@@ -102,7 +111,10 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
       const bool absent =
           assignment.value.kind == SyntaxNode::Kind::scalar && assignment.value.scalar.is_none();
       ++context.record.mapped;
-      if (!absent) report_not_literal(context, path, "the section is set as a whole", assignment.value.span);
+      if (!absent) {
+        report_not_literal(context, path, "the section is set as a whole", assignment.value.span);
+        context.record.open_sections.push_back(path);
+      }
       continue;
     }
     if (!knows(context.view, key)) {

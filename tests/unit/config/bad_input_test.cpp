@@ -1,6 +1,7 @@
 // What no reader can understand is said where it stands, and nothing else of the text is lost over it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -122,6 +123,28 @@ TEST(BadInput, RecipesThatSetUnknownKeysSaySo) {
   EXPECT_EQ(recipe.findings(),
             "4:1 EX006 `prepare(cfg)`; 2:1 EX004 `cfg[name].x`; 3:1 EX004 `cfg.model[name]`");
   EXPECT_EQ(recipe.value("model.hidden_size"), "64");
+}
+
+TEST(BadInput, KeysThatARecipesBaseMaySetAreOpen) {
+  const auto open = [](const char* text) {
+    Read recipe(ConfigFormat::python, text);
+    open_unset_keys(recipe.record, view_of(ConfigFormat::python), recipe.config);
+    const auto has = [&](const char* path) {
+      const auto& keys = recipe.config.open;
+      return std::find(keys.begin(), keys.end(), path) != keys.end();
+    };
+    return std::string(has("model.num_layers") ? "set " : "") + (has("model.hidden_size") ? "model " : "") +
+           (has("ddp.bucket_size") ? "ddp " : "") +
+           (has("execute.steps") || has("cluster.nodes") ? "own" : "");
+  };
+  EXPECT_EQ(open("cfg.model.num_layers = 2\n"), "");
+  EXPECT_EQ(open("cfg = ConfigContainer(train=TrainingConfig(train_iters=1))\ncfg.model.num_layers = 2\n"),
+            "");
+  EXPECT_EQ(open("cfg = base()\ncfg.model.num_layers = 2\n"), "model ddp ");
+  EXPECT_EQ(open("cfg.model.num_layers = 2\nprepare(cfg)\n"), "model ddp ");
+  EXPECT_EQ(open("def f(cfg):\n    cfg.model.num_layers = 2\n"), "model ddp ");
+  EXPECT_EQ(open("cfg.model.num_layers = 2\ncfg[x].y = 1\n"), "model ddp ");
+  EXPECT_EQ(open("cfg.model = make()\ncfg.model.num_layers = 2\n"), "model ");
 }
 
 TEST(BadInput, JsonIsToldByItsName) {

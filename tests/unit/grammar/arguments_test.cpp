@@ -225,6 +225,11 @@ TEST(PythonRecipe, ListsCallsThatMayChangeTheConfig) {
             "m.a=1<1>;");
 }
 
+TEST(PythonRecipe, AParameterIsABaseToo) {
+  EXPECT_EQ(python("def f(x: int, cfg: C = None):\n    cfg.m.a = 1\n"), "m.a=1<1>;base cfg");
+  EXPECT_EQ(python("def f(x):\n    cfg.m.a = 1\ndef g(cfg):\n    pass\n"), "m.a=1<1>;");
+}
+
 TEST(PythonRecipe, ByteOrderMarksHideNothing) {
   EXPECT_EQ(python("\xEF\xBB\xBF"
                    "cfg.m.a = 1\r\ncfg.m.b = 2\r\n"),
