@@ -90,7 +90,7 @@ struct Smt::Z3::Translation {
 };
 
 Smt::Z3::Z3(const SmtOptions& options)
-    : translation_(new Translation{options.context->get(), {}, {}}), options_(options) {}
+    : options_(options), translation_(new Translation{options_.context->get(), {}, {}}) {}
 Smt::Z3::~Z3() = default;
 
 Answer Smt::Z3::check(const Nodes& nodes, const Names& names, const Levels& required,

@@ -31,8 +31,8 @@ class Smt::Z3 {
 
  private:
   struct Translation;
+  SmtOptions options_;  // holds the context, which must outlive all that was made in it
   std::unique_ptr<Translation> translation_;
-  SmtOptions options_;
 };
 
 }  // namespace capstan

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/diagnostics/sink.h"
@@ -33,11 +34,23 @@ struct ItemScope {
   std::vector<const Stack*> stacks;  ///< the known ones on which the item can be active
 };
 
+/// What each known stack has of a key, looked up once: most keys are read by many items.
+class KeySpecs {
+ public:
+  explicit KeySpecs(const Schema& schema) : schema_(schema) {}
+  /// By stack, in the order of Schema::stacks(); null where the stack does not have the key.
+  const std::vector<const KeySpec*>& of(const KeyInfo& key);
+
+ private:
+  const Schema& schema_;
+  std::unordered_map<const KeyInfo*, std::vector<const KeySpec*>> specs_;
+};
+
 class ExpressionResolver {
  public:
-  ExpressionResolver(const Schema& schema, const DefinedFacts& defined, FactNames& names, Sink& sink,
-                     ItemScope scope)
-      : schema_(schema), defined_(defined), names_(names), sink_(sink), scope_(scope) {}
+  ExpressionResolver(const Schema& schema, KeySpecs& specs, const DefinedFacts& defined, FactNames& names,
+                     Sink& sink, ItemScope scope)
+      : schema_(schema), specs_(specs), defined_(defined), names_(names), sink_(sink), scope_(scope) {}
 
   /// A value of any kind; what could not be resolved counts as any kind.
   TypedExpr resolve(const Expr& expr, Kinds& kinds);
@@ -74,6 +87,7 @@ class ExpressionResolver {
   void require_kinds(const Expr& expr, const Kinds& kinds, int mask, const char* wanted);
 
   const Schema& schema_;
+  KeySpecs& specs_;
   const DefinedFacts& defined_;
   FactNames& names_;
   Sink& sink_;

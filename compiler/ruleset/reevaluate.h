@@ -43,9 +43,10 @@ class Reevaluator {
 
   const ActiveRules& rules_;
   const Facts& facts_;
-  Facts now_;  ///< of the variant as far as the walk is; facts that are as in the config itself may lag behind
+  Facts
+      now_;  ///< of the variant as far as the walk is; facts that are as in the config itself may lag behind
   RuleWalk walk_;
-  std::vector<Fact> written_;          ///< by the items in order, in the config itself
+  std::vector<Fact> written_;           ///< by the items in order, in the config itself
   std::vector<std::uint8_t> violated_;  ///< by position: in the config itself
   std::vector<std::uint8_t> differs_;   ///< by fact: now_ is not as in the config itself
   std::vector<const Fact*> pending_;    ///< by fact: what now_ lags behind; null where it does not

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/ruleset/expression_resolver.h"
@@ -38,7 +40,7 @@ struct Pending {
 class RuleSetResolver {
  public:
   RuleSetResolver(const std::vector<std::string>& phases, const Schema& schema, Sink& sink)
-      : schema_(schema), sink_(sink) {
+      : schema_(schema), specs_(schema), sink_(sink) {
     set_.phases = phases;
   }
 
@@ -49,10 +51,7 @@ class RuleSetResolver {
       for (const DefineSyntax& define : file.syntax.defines) add_define(file, define);
     }
     check_codes();
-    std::stable_sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
-      return std::tie(a.item.phase, a.item.step, a.item.code, a.item.name) <
-             std::tie(b.item.phase, b.item.step, b.item.code, b.item.name);
-    });
+    put_in_order();
     for (Pending& pending : pending_) {
       if (pending.reach_unknown) continue;  // what its names stand for follows from its releases
       resolve_item(pending);
@@ -242,9 +241,26 @@ class RuleSetResolver {
             pending.name_span);
   }
 
+  /// Items are large: each is moved once.
+  void put_in_order() {
+    std::vector<std::size_t> order(pending_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](std::size_t left, std::size_t right) {
+      const RuleItem& a = pending_[left].item;
+      const RuleItem& b = pending_[right].item;
+      return std::tie(a.phase, a.step, a.code, a.name) < std::tie(b.phase, b.step, b.code, b.name);
+    });
+    std::vector<Pending> sorted;
+    sorted.reserve(pending_.size());
+    for (const std::size_t index : order) sorted.push_back(std::move(pending_[index]));
+    pending_ = std::move(sorted);
+  }
+
   /// One code is one rule: one file and name, and where it is written several times, never two at once on a
   /// stack.
   void check_codes() {
+    // Places of the items seen so far: by code, and of those without one by name.
+    std::unordered_map<std::string_view, std::vector<std::size_t>> by_code, by_name;
     for (std::size_t index = 0; index < pending_.size(); ++index) {
       Pending& pending = pending_[index];
       const RuleItem& item = pending.item;
@@ -254,11 +270,11 @@ class RuleSetResolver {
                             item.code),
                 pending.name_span);
       }
-      for (std::size_t other = 0; other < index; ++other) {
+      std::vector<std::size_t>& alike = item.code.empty() ? by_name[item.name] : by_code[item.code];
+      alike.push_back(index);
+      for (const std::size_t other : alike) {
+        if (other == index) break;
         const RuleItem& first = pending_[other].item;
-        const bool same =
-            item.code.empty() ? first.code.empty() && first.name == item.name : first.code == item.code;
-        if (!same) continue;
         const bool one_rule = first.name == item.name && (item.code.empty() || first.file == item.file);
         if (one_rule && (!can_overlap(first.applies, item.applies) ||
                          !share_frontend(first.frontends, item.frontends) || !shared_stack(first, item))) {
@@ -295,7 +311,7 @@ class RuleSetResolver {
 
   void resolve_item(Pending& pending) {
     RuleItem& item = pending.item;
-    ExpressionResolver resolver(schema_, defined_, set_.names, sink_,
+    ExpressionResolver resolver(schema_, specs_, defined_, set_.names, sink_,
                                 {item.applies, item.frontends, stacks_of(item)});
     if (pending.rule != nullptr) {
       item.has_when = pending.rule->when.has_value();
@@ -401,6 +417,7 @@ class RuleSetResolver {
   }
 
   const Schema& schema_;
+  KeySpecs specs_;
   Sink& sink_;
   RuleSet set_;
   DefinedFacts defined_;

@@ -23,13 +23,23 @@ std::optional<Kinds> ExpressionResolver::target_kinds(std::string_view name) {
   return std::nullopt;
 }
 
+const std::vector<const KeySpec*>& KeySpecs::of(const KeyInfo& key) {
+  const auto [found, is_new] = specs_.try_emplace(&key);
+  if (is_new) {
+    found->second.reserve(schema_.stacks().size());
+    for (const Stack& stack : schema_.stacks()) found->second.push_back(spec_for(key, stack));
+  }
+  return found->second;
+}
+
 std::optional<Kinds> ExpressionResolver::key_kinds(const std::string& name, Span span) {
   const KeyInfo* key = schema_.find(name);
   if (key == nullptr) return std::nullopt;
   std::optional<Kinds> kinds;
   const KeySpec* last = nullptr;
+  const std::vector<const KeySpec*>& specs = specs_.of(*key);
   for (const Stack* stack : scope_.stacks) {
-    const KeySpec* spec = spec_for(*key, *stack);
+    const KeySpec* spec = specs[static_cast<std::size_t>(stack - schema_.stacks().data())];
     if (spec == nullptr || spec == last) continue;
     last = spec;
     kinds = kinds ? join(*kinds, kinds_of(*spec)) : kinds_of(*spec);

@@ -94,7 +94,7 @@ Violation RuleWalk::violation(std::uint32_t index, bool undecided) const {
 
 /// The unknown facts that the item reads; for one that a rule computed, those that made it unknown.
 void RuleWalk::collect_missing(const RuleItem& item, std::vector<const RuleItem*>& visited,
-                     std::vector<FactId>& missing) const {
+                               std::vector<FactId>& missing) const {
   visited.push_back(&item);
   for (const FactId id : item.reads) {
     if (facts_.values[id].state == Fact::State::known) continue;

@@ -1,5 +1,5 @@
-// One pass over the items of a rule set in framework order: what each define and rewrite writes and whether each
-// check fails. Changes the facts it is given. For evaluate.h and reevaluate.h alone.
+// One pass over the items of a rule set in framework order: what each define and rewrite writes and whether
+// each check fails. Changes the facts it is given. For evaluate.h and reevaluate.h alone.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,7 @@ namespace capstan {
 class RuleWalk {
  public:
   /// The facts must outlive it.
-  RuleWalk(const ActiveRules& rules, Facts& facts)
-      : set_(*rules.set), facts_(facts), evaluator_(facts) {}
+  RuleWalk(const ActiveRules& rules, Facts& facts) : set_(*rules.set), facts_(facts), evaluator_(facts) {}
 
   void define(const RuleItem& item);
   /// Whether the check fails.
