@@ -31,6 +31,19 @@ bool is_plain_container(std::string_view call) {
   return name.substr(name.rfind('.') + 1) == "ConfigContainer";
 }
 
+/// Recipes are not type-checked: some of Bridge's own hold None where a default stands for it, and numbers
+/// where only their truth counts. What the framework makes of them is not known here. Null for other values.
+const char* loosely_typed(const SyntaxNode& value, const KeySpec* spec) {
+  if (value.kind != SyntaxNode::Kind::scalar || spec == nullptr || spec->type.any) return nullptr;
+  const TypeSet& type = spec->type;
+  if (value.scalar.is_none() && !type.none && spec->has_default)
+    return "`None` is no value that is known for it";
+  if (value.scalar.kind() == Value::Kind::integer && type.boolean && !type.integer && !type.floating &&
+      !type.string)
+    return "a number stands where only true or false is known";
+  return nullptr;
+}
+
 /// For a message: the first line, cut when it is long.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 60;
@@ -125,6 +138,11 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
     ++context.record.mapped;
     if (assignment.value.kind == SyntaxNode::Kind::unsupported) {
       report_not_literal(context, path, assignment.value.what, assignment.value.span);
+      builder.set_unknown(path, assignment.key_span, assignment.value.span);
+      continue;
+    }
+    if (const char* const why = loosely_typed(assignment.value, context.view.find(path).spec)) {
+      report_not_literal(context, path, why, assignment.value.span);
       builder.set_unknown(path, assignment.key_span, assignment.value.span);
       continue;
     }

@@ -125,6 +125,16 @@ TEST(BadInput, RecipesThatSetUnknownKeysSaySo) {
   EXPECT_EQ(recipe.value("model.hidden_size"), "64");
 }
 
+TEST(BadInput, RecipesAreNotTypeChecked) {
+  const Read recipe(ConfigFormat::python,
+                    "cfg.model.attention_backend = None\ncfg.train.manual_gc_eval = 100\n"
+                    "cfg.model.num_layers = 'x'\ncfg.model.num_query_groups = None\n");
+  EXPECT_EQ(recipe.findings(), "1:31 EX004 `None`; 2:28 EX004 `100`");
+  EXPECT_EQ(recipe.value("model.attention_backend") + recipe.value("train.manual_gc_eval"), "\"?\"\"?\"");
+  EXPECT_EQ(recipe.value("model.num_layers"), "\"x\"");       // told where types are checked
+  EXPECT_EQ(recipe.value("model.num_query_groups"), "none");  // which this key takes
+}
+
 TEST(BadInput, KeysThatARecipesBaseMaySetAreOpen) {
   const auto open = [](const char* text) {
     Read recipe(ConfigFormat::python, text);
