@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/diagnostics/codes.h"
+#include "compiler/ruleset/resolve.h"
 
 namespace capstan {
 namespace {
@@ -185,7 +186,7 @@ std::string all_test_text() {
 }
 
 /// Codes of faults that no test provokes yet; a code that gets its test leaves this list.
-const std::set<std::string_view> kNotYetProvoked = {"RU010", "SR001", "SU007"};
+const std::set<std::string_view> kNotYetProvoked = {"LW005", "RU010", "SR001", "SU007"};
 
 TEST(Architecture, EveryCodeIsTested) {
   const std::string text = all_test_text();
@@ -222,6 +223,16 @@ TEST(Architecture, CodesAreUniqueAndNamesToo) {
   for (const CodeInfo& info : builtin_codes()) {
     EXPECT_TRUE(codes.insert(info.code).second) << info.code;
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
+  }
+  // A code, a name and a family (the letters of a code) belong to Capstan's own problems or to rules.
+  std::set<std::string_view> families;
+  for (const std::string_view code : codes) families.insert(code.substr(0, code.find_first_of("0123456789")));
+  for (const RuleItem& item : builtin_rules().items) {
+    if (item.code.empty()) continue;
+    const std::string_view code = item.code;
+    EXPECT_FALSE(codes.contains(code)) << code;
+    EXPECT_FALSE(names.contains(item.name)) << item.name;
+    EXPECT_FALSE(families.contains(code.substr(0, code.find_first_of("0123456789")))) << code;
   }
 }
 

@@ -151,6 +151,8 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
   if (name == "allocator")
     return text != nullptr && second != nullptr ? Scalar::of(allocator_value(*text, *second))
                                                 : Scalar::none();
+  if (name == "allocator_problem")
+    return text != nullptr ? Scalar::of(allocator_problem(*text)) : Scalar::none();
   if (name == "field") {
     if (second == nullptr || first.value.kind() != Value::Kind::table) return Scalar::none();
     for (const auto& [key, item] : first.value.table()) {

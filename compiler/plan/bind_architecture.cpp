@@ -33,19 +33,19 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
       groups_follow ? dims.heads : config.integer("model.num_query_groups", 1, kMostHeads, dims.heads);
   if (dims.heads % dims.kv_heads != 0) {
     config.problem(
-        "PL003", "model.num_query_groups",
+        "LW003", "model.num_query_groups",
         fmt::format("{} query groups do not divide {} attention heads", dims.kv_heads, dims.heads));
   }
   const auto channels = config.integer("model.kv_channels", 1, 4096);
   if (!channels && dims.hidden % dims.heads != 0) {
     config.problem(
-        "PL003", "model.num_attention_heads",
+        "LW003", "model.num_attention_heads",
         fmt::format("{} attention heads do not divide the hidden size {}", dims.heads, dims.hidden),
         "set `model.kv_channels`, or choose a number of heads that divides");
   }
   dims.head_dim = channels.value_or(std::max<std::int64_t>(1, dims.hidden / dims.heads));
   if (dims.heads * dims.head_dim > kMostWidth) {
-    config.problem("PL003", "model.num_attention_heads",
+    config.problem("LW003", "model.num_attention_heads",
                    "heads times channels is larger than a plan can hold");
   }
   dims.ffn_hidden = config.integer("model.ffn_hidden_size", 1, kMostWidth, 4 * dims.hidden);
@@ -54,7 +54,7 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
   const auto data_length = config.integer("dataset.seq_length", 1, kMostPositions);
   if (config.is_set("model.seq_length") && data_length && model_length && *data_length != *model_length) {
     config.problem(
-        "PL003", "dataset.seq_length",
+        "LW003", "dataset.seq_length",
         fmt::format("sequences of {} tokens do not fit a model of length {}", *data_length, *model_length),
         "give `model.seq_length` and `dataset.seq_length` the same value");
   }
@@ -79,7 +79,7 @@ void bind_vocabulary(EffectiveConfig& config, ModelSpec& spec) {
   } else {
     dims.vocab = needed(config, "model.vocab_size", "number of tokens", kMostVocabulary);
     if (bytes && stated.kind() == Value::Kind::integer && stated.integer() > 0 && dims.vocab < kByteTokens) {
-      config.problem("PL003", "model.vocab_size",
+      config.problem("LW003", "model.vocab_size",
                      fmt::format("bytes of text need {} tokens, the model has {}", kByteTokens, dims.vocab),
                      "leave `model.vocab_size` out, or set it to 256 or more");
     }
@@ -99,7 +99,7 @@ void bind_norm(EffectiveConfig& config, ModelSpec& spec) {
   } else if (name == "LayerNorm") {
     spec.normalization = Normalization::layer_norm;
   } else {
-    config.problem("PL001", "model.normalization", fmt::format("the runtime has no normalization `{}`", name),
+    config.problem("LW001", "model.normalization", fmt::format("the runtime has no normalization `{}`", name),
                    "use `RMSNorm` or `LayerNorm`");
   }
   spec.norm_eps = config.number("model.layernorm_epsilon", 0, 1, 1e-5);
@@ -124,7 +124,7 @@ void bind_activation(EffectiveConfig& config, ModelSpec& spec) {
     spec.activation = Activation::gelu_tanh;
   } else {
     config.problem(
-        "PL001", config.is_set("model.activation_func") ? "model.activation_func" : "model.gated_linear_unit",
+        "LW001", config.is_set("model.activation_func") ? "model.activation_func" : "model.gated_linear_unit",
         fmt::format("the runtime has no {}activation `{}`", gated ? "gated " : "", name),
         "use `silu` with `model.gated_linear_unit = true`, or `gelu` without");
   }
@@ -140,7 +140,7 @@ void bind_positions(EffectiveConfig& config, ModelSpec& spec) {
     spec.rotary_dim = static_cast<std::int64_t>(static_cast<double>(spec.dims.head_dim) * percent);
     if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
       config.problem(
-          "PL003",
+          "LW003",
           config.is_set("model.rotary_percent") ? "model.rotary_percent" : "model.position_embedding_type",
           fmt::format("{} of the {} columns of a head would be rotated; rotation needs pairs",
                       spec.rotary_dim, spec.dims.head_dim));
@@ -150,7 +150,7 @@ void bind_positions(EffectiveConfig& config, ModelSpec& spec) {
   } else if (kind == "none") {
     spec.positions = Positions::none;
   } else {
-    config.problem("PL001", "model.position_embedding_type",
+    config.problem("LW001", "model.position_embedding_type",
                    fmt::format("the runtime has no position embedding `{}`", kind),
                    "use `rope`, `learned_absolute` or `none`");
   }

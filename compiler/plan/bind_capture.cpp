@@ -22,7 +22,7 @@ void bind_recompute(EffectiveConfig& config, ModelSpec& spec) {
   if (granularity == "full") {
     recompute.granularity = RecomputeSpec::Granularity::full;
     if (method != "uniform" && method != "block") {
-      config.problem("PL003", "model.recompute_method", "full recompute needs a method",
+      config.problem("LW003", "model.recompute_method", "full recompute needs a method",
                      "set it to `uniform` or `block`");
     }
     recompute.method = method == "block" ? RecomputeSpec::Method::block : RecomputeSpec::Method::uniform;
@@ -34,13 +34,13 @@ void bind_recompute(EffectiveConfig& config, ModelSpec& spec) {
     if (modules.empty() && config.value("model.recompute_modules").is_none()) modules = {"core_attn"};
     for (const std::string& module : modules) {
       if (module == "core_attn" || module == "mlp" || module == "layernorm") continue;
-      config.problem("PL001", "model.recompute_modules",
+      config.problem("LW001", "model.recompute_modules",
                      fmt::format("the runtime cannot recompute `{}`", module),
                      "use `core_attn`, `mlp` or `layernorm`");
     }
     recompute.modules = std::move(modules);
   } else if (!granularity.empty()) {
-    config.problem("PL003", "model.recompute_granularity",
+    config.problem("LW003", "model.recompute_granularity",
                    fmt::format("there is no recompute granularity `{}`", granularity),
                    "use `selective` or `full`");
   }
@@ -81,7 +81,7 @@ void bind_capture(EffectiveConfig& config, ModelSpec& spec) {
   } else if (impl == "local" || impl == "transformer_engine") {
     const bool iteration = contains(modules, "full_iteration");
     if (iteration && (impl != "local" || modules.size() > 1)) {
-      config.problem("PL004", capture.modules_key,
+      config.problem("LW004", capture.modules_key,
                      impl != "local" ? "`full_iteration` is a scope of the `local` implementation only"
                                      : "`full_iteration` holds every module and goes with no other scope",
                      "use `model.cuda_graph_impl = \"local\"` with `full_iteration` alone");
@@ -89,7 +89,7 @@ void bind_capture(EffectiveConfig& config, ModelSpec& spec) {
     capture.extent = iteration ? CaptureSpec::Extent::iteration : CaptureSpec::Extent::scoped;
     if (!iteration) capture.modules = std::move(modules);
   } else if (impl != "none") {
-    config.problem("PL003", capture.impl_key, fmt::format("there is no graph implementation `{}`", impl),
+    config.problem("LW003", capture.impl_key, fmt::format("there is no graph implementation `{}`", impl),
                    "use `none`, `local` or `transformer_engine`");
   }
 }

@@ -1,6 +1,6 @@
-// Config and facts -> ModelSpec. What the runtime cannot do is refused at the key that asks for it (PL001); a
-// key that is missing or has no meaning is reported (PL002, PL003); settings that make no difference to
-// Capstan's runtime are listed in one hint (PL007). Nothing the user set is passed over in silence.
+// Config and facts -> ModelSpec. What the runtime cannot do is refused at the key that asks for it (LW001); a
+// key that is missing or has no meaning is reported (LW002, LW003); settings that make no difference to
+// Capstan's runtime are listed in one hint (LW007). Nothing the user set is passed over in silence.
 #pragma once
 
 #include <optional>

@@ -46,21 +46,21 @@ void bind_fp8(EffectiveConfig& config, ModelSpec& spec, const std::string& secti
   const bool wide_weight_gradients = !config.boolean(section + ".fp8_wgrad", true);
   if (format.empty()) return;
   if (format != "hybrid" && format != "e4m3") {
-    config.problem("PL003", format_key, fmt::format("`{} = \"{}\"` is no fp8 format", format_key, format),
+    config.problem("LW003", format_key, fmt::format("`{} = \"{}\"` is no fp8 format", format_key, format),
                    "use `hybrid` or `e4m3`");
     return;
   }
   if (!bf16) {
-    config.problem("PL001", format_key, "the runtime has fp8 products in bf16 training only",
+    config.problem("LW001", format_key, "the runtime has fp8 products in bf16 training only",
                    "train in bf16, or leave fp8 out");
   }
   if (scaling != "tensorwise") {
-    config.problem("PL001", config.is_set(recipe_key) ? recipe_key : format_key,
+    config.problem("LW001", config.is_set(recipe_key) ? recipe_key : format_key,
                    fmt::format("the runtime has fp8 with current scaling only, not `{}`", scaling),
                    fmt::format("set `{} = \"tensorwise\"`", recipe_key));
   }
   if (wide_weight_gradients) {
-    config.problem("PL001", section + ".fp8_wgrad",
+    config.problem("LW001", section + ".fp8_wgrad",
                    "the runtime has no weight gradients in bf16 beside fp8 products", "leave the key out");
   }
   spec.fp8 = format == "hybrid" ? ModelSpec::Fp8::hybrid : ModelSpec::Fp8::e4m3;
@@ -88,17 +88,17 @@ void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
     wide_gradients = config.boolean("mixed_precision.grad_reduce_in_fp32", true);
     const bool fp32 = config.boolean("mixed_precision.fp32", false);
     if (fp32 && bf16)
-      config.problem("PL003", "mixed_precision.fp32", "the config asks for fp32 and bf16 at once");
+      config.problem("LW003", "mixed_precision.fp32", "the config asks for fp32 and bf16 at once");
     if (!recipe.empty() && !is_bf16_recipe(recipe) && !fp8_recipe && recipe != "fp32") {
       config.problem(
-          "PL001", "mixed_precision.recipe", fmt::format("the runtime has no precision recipe `{}`", recipe),
+          "LW001", "mixed_precision.recipe", fmt::format("the runtime has no precision recipe `{}`", recipe),
           "use `bf16_mixed` or `bf16_with_fp8_current_scaling_mixed`, or leave the section out for fp32");
     }
   }
   bind_fp8(config, spec, has_section(config, "mixed_precision") ? "mixed_precision" : "model", fp8_recipe,
            bf16);
   if (fp16) {
-    config.problem("PL001", fp16_key, "the runtime has no fp16 with loss scaling", "use bf16 or fp32");
+    config.problem("LW001", fp16_key, "the runtime has no fp16 with loss scaling", "use bf16 or fp32");
   }
   const std::string storage = config.text("model.params_dtype", "fp32");
   for (const char* key : {"optimizer.bf16", "optimizer.params_dtype", "mixed_precision.params_dtype",
@@ -107,7 +107,7 @@ void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
   }
   spec.param_dtype = bf16 ? DType::bf16 : DType::f32;
   if (!bf16 && (storage == "bf16" || storage == "bfloat16" || storage == "torch.bfloat16")) {
-    config.problem("PL001", "model.params_dtype", "the runtime stores bf16 parameters in bf16 training only",
+    config.problem("LW001", "model.params_dtype", "the runtime stores bf16 parameters in bf16 training only",
                    "set `model.bf16 = true` or `mixed_precision.bf16 = true`");
   }
   spec.has_masters = bf16;
@@ -126,7 +126,7 @@ void check_fp8_extents(EffectiveConfig& config, const ModelSpec& spec) {
       {"train.micro_batch_size", d.tokens()}};
   for (const auto& [key, extent] : extents) {
     if (extent % kGroup == 0) continue;
-    config.problem("PL001", key,
+    config.problem("LW001", key,
                    fmt::format("`{}` makes an extent of {} in fp8 products, which take multiples of {}", key,
                                extent, kGroup),
                    "choose another size, or leave fp8 out");

@@ -23,13 +23,13 @@ Batch bind_batch(EffectiveConfig& config, ModelSpec& spec) {
   Batch batch;
   batch.global = config.integer("train.global_batch_size", 1, kMostBatch, dims.micro_batch);
   if (batch.global % dims.micro_batch != 0) {
-    config.problem("PL003", "train.global_batch_size",
+    config.problem("LW003", "train.global_batch_size",
                    fmt::format("a global batch of {} sequences is no multiple of the micro-batch of {}",
                                batch.global, dims.micro_batch));
   }
   dims.micro_batches = std::max<std::int64_t>(1, batch.global / dims.micro_batch);
   if (dims.tokens() > kMostTokens) {
-    config.problem("PL003", "train.micro_batch_size",
+    config.problem("LW003", "train.micro_batch_size",
                    fmt::format("{} tokens in a micro-batch are more than a plan can hold ({})", dims.tokens(),
                                kMostTokens));
   }
@@ -57,11 +57,11 @@ void bind_optimizer(EffectiveConfig& config, ModelSpec& spec) {
   OptimizerSpec& optimizer = spec.optimizer;
   const std::string name = config.text("optimizer.optimizer", "adam");
   if (name != "adam") {
-    config.problem("PL001", "optimizer.optimizer", fmt::format("the runtime has no optimizer `{}`", name),
+    config.problem("LW001", "optimizer.optimizer", fmt::format("the runtime has no optimizer `{}`", name),
                    "use `adam`");
   }
   if (!config.boolean("optimizer.decoupled_weight_decay", true)) {
-    config.problem("PL001", "optimizer.decoupled_weight_decay",
+    config.problem("LW001", "optimizer.decoupled_weight_decay",
                    "the runtime has Adam with decoupled weight decay only",
                    "set `optimizer.decoupled_weight_decay = true`");
   }
@@ -70,7 +70,7 @@ void bind_optimizer(EffectiveConfig& config, ModelSpec& spec) {
   optimizer.max_lr = rate.value_or(0);
   optimizer.min_lr = config.number("optimizer.min_lr", 0, 1e6, 0);
   if (rate && optimizer.min_lr > optimizer.max_lr) {
-    config.problem("PL003", "optimizer.min_lr", "the lowest learning rate is above the highest");
+    config.problem("LW003", "optimizer.min_lr", "the lowest learning rate is above the highest");
   }
   // beta = 1 would never learn and divides by zero in the bias correction.
   constexpr double kMostBeta = 0.9999999;
@@ -86,11 +86,11 @@ void bind_rate_schedule(EffectiveConfig& config, ModelSpec& spec, const Batch& b
   OptimizerSpec& optimizer = spec.optimizer;
   optimizer.decay_style = config.text("scheduler.lr_decay_style", "linear");
   if (optimizer.decay_style == "WSD") {
-    config.problem("PL001", "scheduler.lr_decay_style", "the runtime has no warmup-stable-decay schedule yet",
+    config.problem("LW001", "scheduler.lr_decay_style", "the runtime has no warmup-stable-decay schedule yet",
                    "use `constant`, `linear`, `cosine` or `inverse-square-root`");
   } else if (optimizer.decay_style != "constant" && optimizer.decay_style != "linear" &&
              optimizer.decay_style != "cosine" && optimizer.decay_style != "inverse-square-root") {
-    config.problem("PL003", "scheduler.lr_decay_style",
+    config.problem("LW003", "scheduler.lr_decay_style",
                    fmt::format("there is no decay style `{}`", optimizer.decay_style),
                    "use `constant`, `linear`, `cosine` or `inverse-square-root`");
   }
@@ -116,19 +116,19 @@ void bind_rate_schedule(EffectiveConfig& config, ModelSpec& spec, const Batch& b
   optimizer.sample_fraction = 1 / global;
   optimizer.init_lr = config.number("scheduler.lr_warmup_init", 0, 1e6, 0);
   if (optimizer.init_lr > optimizer.max_lr && optimizer.max_lr > 0) {
-    config.problem("PL003", "scheduler.lr_warmup_init", "warm-up starts above the highest learning rate");
+    config.problem("LW003", "scheduler.lr_warmup_init", "warm-up starts above the highest learning rate");
   }
 
   const std::string style = config.text("scheduler.weight_decay_incr_style", "constant");
   if (style != "constant") {
-    config.problem("PL001", "scheduler.weight_decay_incr_style",
+    config.problem("LW001", "scheduler.weight_decay_incr_style",
                    "the runtime has no weight decay that changes over the training",
                    "set `scheduler.weight_decay_incr_style = \"constant\"`");
   }
   const auto start = config.number("scheduler.start_weight_decay", 0, 1e3);
   const auto end = config.number("scheduler.end_weight_decay", 0, 1e3);
   if (start && end && *start != *end) {
-    config.problem("PL003", "scheduler.end_weight_decay",
+    config.problem("LW003", "scheduler.end_weight_decay",
                    "constant weight decay starts and ends at different values");
   }
   if (end) optimizer.weight_decay = *end;

@@ -13,9 +13,9 @@ std::optional<Plan> compile(const BindRequest& request, Sink& sink, std::string_
   const PassResult result = run_passes(plan, *spec, last);
   EffectiveConfig config(request.config, request.schema, request.final_facts, request.sources, sink);
   for (const Refusal& refusal : result.refusals)
-    config.problem("PL004", refusal.key, refusal.message, refusal.help);
+    config.problem("LW004", refusal.key, refusal.message, refusal.help);
   if (!result.fault.empty()) {
-    config.problem("PL005", "", "the compiled plan is wrong " + result.fault,
+    config.problem("LW005", "", "the compiled plan is wrong " + result.fault,
                    "report this with the config; no plan was written");
   }
   if (!result.ok()) return std::nullopt;

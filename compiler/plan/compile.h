@@ -9,8 +9,8 @@
 
 namespace capstan::plan {
 
-/// Nothing when an error was reported: what the runtime cannot do (PL001), missing or unusable values (PL002,
-/// PL003), a capture that cannot be honoured (PL004), a fault of the compiler (PL005).
+/// Nothing when an error was reported: what the runtime cannot do (LW001), missing or unusable values (LW002,
+/// LW003), a capture that cannot be honoured (LW004), a fault of the compiler (LW005).
 /// `last`: the pass to stop after ("lowering" before any), for looking at unfinished plans; empty: all.
 std::optional<Plan> compile(const BindRequest& request, Sink& sink, std::string_view last = {});
 

@@ -59,12 +59,12 @@ void EffectiveConfig::require(std::string_view path, const char* what) {
     // Set, but to something impossible: where its reader has said so, once is enough.
     if (refused_.contains(std::string(path))) return;
     const Value found = value(path);
-    problem("PL003", path,
+    problem("LW003", path,
             fmt::format("`{}` is {}; a plan needs {} ({})", path, to_text(found),
                         found.is_number() ? "a positive number" : "a value", what));
     return;
   }
-  problem("PL002", path, fmt::format("a plan needs `{}` ({}), and nothing sets it", path, what),
+  problem("LW002", path, fmt::format("a plan needs `{}` ({}), and nothing sets it", path, what),
           fmt::format("set `{}`", path));
 }
 
@@ -72,7 +72,7 @@ bool EffectiveConfig::boolean(std::string_view path, bool otherwise) {
   const Value found = value(path);
   if (found.is_none()) return otherwise;
   if (found.kind() == Value::Kind::boolean) return found.boolean();
-  problem("PL003", path, fmt::format("`{}` is {}; a plan needs true or false", path, to_text(found)));
+  problem("LW003", path, fmt::format("`{}` is {}; a plan needs true or false", path, to_text(found)));
   return otherwise;
 }
 
@@ -82,7 +82,7 @@ std::optional<std::int64_t> EffectiveConfig::integer(std::string_view path, std:
   if (found.is_none()) return std::nullopt;
   if (found.kind() == Value::Kind::integer && found.integer() >= low && found.integer() <= high)
     return found.integer();
-  problem("PL003", path,
+  problem("LW003", path,
           fmt::format("`{}` is {}; a plan needs an integer from {} to {}", path, to_text(found), low, high));
   return std::nullopt;
 }
@@ -96,7 +96,7 @@ std::optional<double> EffectiveConfig::number(std::string_view path, double low,
   const Value found = value(path);
   if (found.is_none()) return std::nullopt;
   if (found.is_number() && found.number() >= low && found.number() <= high) return found.number();
-  problem("PL003", path,
+  problem("LW003", path,
           fmt::format("`{}` is {}; a plan needs a number from {} to {}", path, to_text(found), low, high));
   return std::nullopt;
 }
@@ -109,7 +109,7 @@ std::string EffectiveConfig::text(std::string_view path, std::string_view otherw
   const Value found = value(path);
   if (found.is_none()) return std::string(otherwise);
   if (found.kind() == Value::Kind::string) return found.string();
-  problem("PL003", path, fmt::format("`{}` is {}; a plan needs a string", path, to_text(found)));
+  problem("LW003", path, fmt::format("`{}` is {}; a plan needs a string", path, to_text(found)));
   return std::string(otherwise);
 }
 
@@ -142,12 +142,12 @@ std::vector<std::string> EffectiveConfig::words(std::string_view path) {
       if (item.kind() == Value::Kind::string) {
         words.push_back(item.string());
       } else {
-        problem("PL003", path,
+        problem("LW003", path,
                 fmt::format("`{}` has the element {}; a plan needs strings", path, to_text(item)));
       }
     }
   } else if (!found.is_none()) {
-    problem("PL003", path, fmt::format("`{}` is {}; a plan needs a list of strings", path, to_text(found)));
+    problem("LW003", path, fmt::format("`{}` is {}; a plan needs a list of strings", path, to_text(found)));
   }
   return words;
 }

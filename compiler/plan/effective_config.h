@@ -30,7 +30,7 @@ class EffectiveConfig {
   Value value(std::string_view path);
   bool is_set(std::string_view path) const { return config_.find(path) != nullptr; }
 
-  // Each gives `otherwise` when the value is none, and reports PL003 and gives `otherwise` when it has
+  // Each gives `otherwise` when the value is none, and reports LW003 and gives `otherwise` when it has
   // another kind or lies outside the range.
   bool boolean(std::string_view path, bool otherwise);
   std::int64_t integer(std::string_view path, std::int64_t low, std::int64_t high, std::int64_t otherwise);
@@ -45,7 +45,7 @@ class EffectiveConfig {
 
   /// Reports `code` at the key's place; `help` is the way out.
   void problem(const char* code, std::string_view path, std::string message, std::string help = {});
-  void require(std::string_view path, const char* what);  ///< PL002
+  void require(std::string_view path, const char* what);  ///< LW002
   /// Counts the key as dealt with, without reading it.
   void note_used(std::string_view path) { used_.insert(std::string(path)); }
   bool was_used(std::string_view path) const { return used_.find(path) != used_.end(); }

@@ -199,7 +199,7 @@ void refuse_unsupported(EffectiveConfig& config) {
     const bool usable = standard && (is_off(*standard) || *standard == Value(1));
     const Value wanted = usable ? *standard : limit.only == Limit::Only::one ? Value(1) : Value(false);
     config.problem(
-        "PL001", limit.path,
+        "LW001", limit.path,
         fmt::format("`{} = {}`: Capstan's runtime has no {}", limit.path, to_text(value), limit.subject),
         fmt::format("for a run by Capstan, give `--set {}={}`", limit.path,
                     wanted.is_none() ? "null" : to_text(wanted)));
@@ -218,7 +218,7 @@ void judge_unread_settings(EffectiveConfig& config) {
         std::any_of(kOfFeaturesThatAreOff.begin(), kOfFeaturesThatAreOff.end(),
                     [&path = path](std::string_view prefix) { return starts_with(path, prefix); });
     if (!of_feature && !lists(kWithoutEffect, path) && defines_the_model(config, path)) {
-      config.problem("PL001", path,
+      config.problem("LW001", path,
                      fmt::format("Capstan's runtime does not know what `{} = {}` means for the model", path,
                                  to_text(setting.value)),
                      "leave the key out for a run by Capstan");
@@ -229,7 +229,7 @@ void judge_unread_settings(EffectiveConfig& config) {
   if (without_effect.empty()) return;
   std::string list;
   for (const std::string& path : without_effect) list += (list.empty() ? "`" : ", `") + path + "`";
-  config.problem("PL007", without_effect.front(),
+  config.problem("LW007", without_effect.front(),
                  fmt::format("{} setting{} no effect in Capstan's own runtime: {}", without_effect.size(),
                              without_effect.size() == 1 ? " has" : "s have", list));
 }

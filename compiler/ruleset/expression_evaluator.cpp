@@ -427,6 +427,8 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
       return keep(integer_from(a.to_value()));
     case RuleFunction::kAllocator:
       return texts ? keep(allocator_value(text_of(a), text_of(b))) : ValueView();
+    case RuleFunction::kAllocatorProblem:
+      return a.tag == ValueView::Tag::string ? keep(allocator_problem(text_of(a))) : ValueView();
     case RuleFunction::kField:
       if (a.tag != ValueView::Tag::table || b.tag != ValueView::Tag::string) return {};
       for (const auto& [key, item] : a.value->table()) {

@@ -38,6 +38,7 @@ constexpr FunctionInfo kFunctions[] = {
     {"divides", RuleFunction::kDivides, 2, kKindNumber, kKindNumber, kKindBoolean},
     {"integer", RuleFunction::kInteger, 1, kText | kKindInteger, 0, kKindInteger | kKindNone},
     {"allocator", RuleFunction::kAllocator, 2, kText, kText, kKindString | kKindNone},
+    {"allocator_problem", RuleFunction::kAllocatorProblem, 1, kText, 0, kKindString | kKindNone},
     {"field", RuleFunction::kField, 2, kKindTable, kText, kKindAny & ~kKindVersion & ~kKindSet},
     {"layout", RuleFunction::kLayout, 2, kKindString | kKindElements, kText,
      kKindInteger | kKindString | kKindBoolean | kKindNone}};

@@ -35,6 +35,7 @@ enum class RuleFunction : std::uint8_t {
   kDivides,
   kInteger,
   kAllocator,
+  kAllocatorProblem,
   kField,
   kLayout
 };

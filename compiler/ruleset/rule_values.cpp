@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "grammar/environment/allocator_conf.h"
+
 namespace capstan {
 namespace {
 
@@ -300,27 +302,35 @@ Value integer_from(const Value& value) {
   return Value(integer);
 }
 
+namespace {
+
+std::vector<AllocatorOption> read_allocator(std::string_view text, std::vector<SyntaxProblem>& problems) {
+  // Places in the text itself: who shows the problem knows where the text stands.
+  return parse_allocator_conf(text, Span{0, 0, static_cast<std::uint32_t>(text.size())}, problems);
+}
+
+}  // namespace
+
 Value allocator_value(std::string_view text, std::string_view option) {
-  std::string plain;
-  for (const char c : text) {
-    if (!is_blank(c) && c != '\v' && c != '\f') plain += c;
-  }
+  std::vector<SyntaxProblem> problems;
+  const std::vector<AllocatorOption> options = read_allocator(text, problems);
+  if (!problems.empty()) return {};
   Value found;
-  std::size_t begin = 0;
-  int depth = 0;
-  for (std::size_t at = 0; at <= plain.size(); ++at) {
-    if (at < plain.size()) {
-      if (plain[at] == '[') ++depth;
-      if (plain[at] == ']') --depth;
-      if (plain[at] != ',' || depth > 0) continue;
+  for (const AllocatorOption& one : options) {
+    if (one.name != option) continue;
+    std::string written;
+    for (const char c : text.substr(one.value_span.begin, one.value_span.end - one.value_span.begin)) {
+      if (c != ' ') written += c;
     }
-    const std::string_view part = std::string_view(plain).substr(begin, at - begin);
-    const std::size_t colon = part.find(':');
-    if (colon != std::string_view::npos && part.substr(0, colon) == option)
-      found = Value(std::string(part.substr(colon + 1)));
-    begin = at + 1;
+    found = Value(std::move(written));
   }
   return found;
+}
+
+Value allocator_problem(std::string_view text) {
+  std::vector<SyntaxProblem> problems;
+  read_allocator(text, problems);
+  return problems.empty() ? Value() : Value(problems.front().message);
 }
 
 }  // namespace capstan

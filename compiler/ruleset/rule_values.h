@@ -56,5 +56,7 @@ Value integer_from(const Value& value);
 /// Value of an option in an allocator string (`a:1,b:[2:3,4:5]`), as PyTorch reads it: blanks mean nothing,
 /// options end at commas outside brackets, the last one of a name counts. None if absent.
 Value allocator_value(std::string_view text, std::string_view option);
+/// What PyTorch refuses about an allocator string; none when it takes it.
+Value allocator_problem(std::string_view text);
 
 }  // namespace capstan

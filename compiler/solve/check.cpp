@@ -42,7 +42,7 @@ class Reporter {
         for (const FactId fact : violation.missing) missing[fact].push_back(item.code);
         continue;
       }
-      if (item.kind == RuleItem::Kind::rewrite && item.silent) continue;
+      if (item.kind == RuleItem::Kind::rewrite && item.silent && item.message.empty()) continue;
       shown_violations.push_back(&violation);
       if (item.kind == RuleItem::Kind::check) checks.push_back(*position);
     }

@@ -93,6 +93,10 @@ class Collector {
         for (const char* word : {"no-such-word", "True", "true", "False", "1", "64"})
           give(argument, Value(expr.children[1].literal.string() + ":" + word));
         break;
+      case RuleFunction::kAllocatorProblem:
+        for (const char* text : {"no-such-word:1", "expandable_segments:True", "max_split_size_mb:3"})
+          give(argument, Value(text));
+        break;
       case RuleFunction::kLayout:
         for (const char* layout : kLayouts) give(argument, Value(layout));
         break;

@@ -77,24 +77,11 @@ class Parser {
 
   std::vector<AllocatorOption> run() {
     std::vector<AllocatorOption> options;
-    bool native_option = false;
-    const AllocatorOption* asynchronous = nullptr;
     while (at_ < tokens_.size()) {
       AllocatorOption option;
       if (!take_option(option)) return options;
       options.push_back(std::move(option));
       if (at_ < tokens_.size() && !take_mark(',')) return options;
-    }
-    for (const AllocatorOption& option : options) {
-      if (option.name == "backend" && option.value == Value("cudaMallocAsync"))
-        asynchronous = &option;
-      else if (option.name != "backend")
-        native_option = true;
-    }
-    if (asynchronous != nullptr && native_option) {
-      problems_.push_back({"`backend:cudaMallocAsync` ignores the options of the native allocator",
-                           asynchronous->value_span,
-                           {}});
     }
     return options;
   }

@@ -135,11 +135,11 @@ num_layers_at_end_in_bf16 = 0
     return bind_spec(kSmall + "[mixed_precision]\n" + lines).errors();
   };
   EXPECT_THAT(refusal("bf16 = true\nfp8 = \"hybrid\"\nfp8_recipe = \"delayed\"\n"),
-              ElementsAre("PL001 mixed_precision.fp8_recipe"));
+              ElementsAre("LW001 mixed_precision.fp8_recipe"));
   EXPECT_THAT(refusal("bf16 = true\nfp8 = \"hybrid\"\nfp8_param = true\n"),
-              ElementsAre("PL001 mixed_precision.fp8_param"));
-  EXPECT_THAT(refusal("fp8 = \"hybrid\"\n"), ElementsAre("PL001 mixed_precision.fp8"));
-  EXPECT_THAT(refusal("bf16 = true\nfp8 = \"e3m4\"\n"), ElementsAre("PL003 mixed_precision.fp8"));
+              ElementsAre("LW001 mixed_precision.fp8_param"));
+  EXPECT_THAT(refusal("fp8 = \"hybrid\"\n"), ElementsAre("LW001 mixed_precision.fp8"));
+  EXPECT_THAT(refusal("bf16 = true\nfp8 = \"e3m4\"\n"), ElementsAre("LW003 mixed_precision.fp8"));
 }
 
 TEST(BindModel, ArchitectureKeys) {
@@ -209,7 +209,7 @@ TEST(BindModel, TextDataHasByteTokens) {
   EXPECT_EQ(spec.data.path, "recipes/data/prose.txt");
   text = kSmall + "[dataset]\npath = \"/data/prose.txt\"\n";
   text.replace(text.find("1000"), 4, "100");
-  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 model.vocab_size"));
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("LW003 model.vocab_size"));
 }
 
 TEST(BindModel, CaptureKeysOfEachRelease) {
@@ -236,7 +236,7 @@ TEST(BindModel, CaptureKeysOfEachRelease) {
       bind_spec(
           with_model("cuda_graph_impl = \"transformer_engine\"\ncuda_graph_scope = [\"full_iteration\"]"))
           .errors(),
-      ElementsAre("PL004 model.cuda_graph_scope"));
+      ElementsAre("LW004 model.cuda_graph_scope"));
 }
 
 TEST(BindModel, RecomputeKeys) {
@@ -247,54 +247,54 @@ TEST(BindModel, RecomputeKeys) {
   EXPECT_EQ(spec.recompute.method, RecomputeSpec::Method::block);
   EXPECT_EQ(spec.recompute.num_layers, 3);
   EXPECT_THAT(bind_spec(with_model("recompute_granularity = \"full\"")).errors(),
-              ElementsAre("PL003 model.recompute_method", "PL002 model.recompute_num_layers"));
+              ElementsAre("LW003 model.recompute_method", "LW002 model.recompute_num_layers"));
   EXPECT_THAT(
       bind_spec(
           with_model("recompute_granularity = \"selective\"\nrecompute_modules = [\"moe_act\", \"mlp\"]"))
           .errors(),
-      ElementsAre("PL001 model.recompute_modules"));
+      ElementsAre("LW001 model.recompute_modules"));
 }
 
 TEST(BindModel, MissingKeysAreNamedAllAtOnce) {
   EXPECT_THAT(
       bind_spec("[model]\nhidden_size = 64\n").errors(),
-      ElementsAre("PL002 model.num_layers", "PL002 model.num_attention_heads", "PL002 model.vocab_size",
-                  "PL002 train.micro_batch_size", "PL002 train.train_iters", "PL002 optimizer.lr"));
+      ElementsAre("LW002 model.num_layers", "LW002 model.num_attention_heads", "LW002 model.vocab_size",
+                  "LW002 train.micro_batch_size", "LW002 train.train_iters", "LW002 optimizer.lr"));
 }
 
 TEST(BindModel, AnImpossibleValueIsToldOnceAndNotCalledMissing) {
   std::string text = kSmall;
   text.replace(text.find("micro_batch_size = 2"), 20, "micro_batch_size = 0");
-  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.micro_batch_size"));
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("LW003 train.micro_batch_size"));
   EXPECT_THAT(
       bind_spec("[model]\nnum_layers = 0\nhidden_size = 64\nnum_attention_heads = 4\nvocab_size = 300\n"
                 "[train]\nmicro_batch_size = 1\ntrain_iters = 3\n[optimizer]\nlr = 0.1\n")
           .errors(),
-      ElementsAre("PL003 model.num_layers"));
+      ElementsAre("LW003 model.num_layers"));
 }
 
 TEST(BindModel, ValuesThatDoNotFitEachOther) {
   EXPECT_THAT(bind_spec(with_model("num_query_groups = 3")).errors(),
-              ElementsAre("PL003 model.num_query_groups"));
+              ElementsAre("LW003 model.num_query_groups"));
   std::string text = kSmall;
   text.replace(text.find("global_batch_size = 8"), 21, "global_batch_size = 7");
-  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.global_batch_size"));
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("LW003 train.global_batch_size"));
   EXPECT_THAT(bind_spec(with_model("position_embedding_type = \"rope\"\nrotary_percent = 0.1")).errors(),
-              ElementsAre("PL003 model.rotary_percent"));
+              ElementsAre("LW003 model.rotary_percent"));
   EXPECT_THAT(bind_spec(with_model("hidden_dropout = 1.0")).errors(),
-              ElementsAre("PL003 model.hidden_dropout"));
+              ElementsAre("LW003 model.hidden_dropout"));
   EXPECT_THAT(bind_spec(kSmall + "[dataset]\nseq_length = 64\n").errors(),
-              ElementsAre("PL003 dataset.seq_length"));
+              ElementsAre("LW003 dataset.seq_length"));
 }
 
 TEST(BindModel, HugeValuesAreRefusedNotOverflowed) {
   EXPECT_THAT(bind_spec(with_model("ffn_hidden_size = 9223372036854775807")).errors(),
-              ElementsAre("PL003 model.ffn_hidden_size"));
+              ElementsAre("LW003 model.ffn_hidden_size"));
   std::string text = kSmall;
   text.replace(text.find("micro_batch_size = 2"), 20, "micro_batch_size = 1000000");
   text.replace(text.find("global_batch_size = 8"), 21, "global_batch_size = 1000000");
   text.replace(text.find("seq_length = 32"), 15, "seq_length = 4000000");
-  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("PL003 train.micro_batch_size"));
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("LW003 train.micro_batch_size"));
 }
 
 struct Unsupported {
@@ -318,21 +318,21 @@ TEST_P(UnsupportedModel, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     Keys, UnsupportedModel,
     testing::Values(
-        Unsupported{"num_moe_experts = 8", "PL001 model.num_moe_experts"},
-        Unsupported{"tensor_model_parallel_size = 2", "PL001 model.tensor_model_parallel_size"},
-        Unsupported{"pipeline_model_parallel_size = 2", "PL001 model.pipeline_model_parallel_size"},
-        Unsupported{"context_parallel_size = 2", "PL001 model.context_parallel_size"},
-        Unsupported{"multi_latent_attention = true", "PL001 model.multi_latent_attention"},
-        Unsupported{"bf16 = true\nfp8 = \"hybrid\"", "PL001 model.fp8"},
-        Unsupported{"fp16 = true", "PL001 model.fp16"},
-        Unsupported{"mtp_num_layers = 1", "PL001 model.mtp_num_layers"},
-        Unsupported{"qk_layernorm = true", "PL001 model.qk_layernorm"},
-        Unsupported{"layernorm_zero_centered_gamma = true", "PL001 model.layernorm_zero_centered_gamma"},
-        Unsupported{"window_size = [128, 0]", "PL001 model.window_size"},
-        Unsupported{"activation_func = \"relu\"", "PL001 model.activation_func"},
-        Unsupported{"position_embedding_type = \"yarn\"", "PL001 model.position_embedding_type"},
-        Unsupported{"is_hybrid_model = true", "PL001 model.is_hybrid_model"},
-        Unsupported{"cpu_offloading = true", "PL001 model.cpu_offloading"}));
+        Unsupported{"num_moe_experts = 8", "LW001 model.num_moe_experts"},
+        Unsupported{"tensor_model_parallel_size = 2", "LW001 model.tensor_model_parallel_size"},
+        Unsupported{"pipeline_model_parallel_size = 2", "LW001 model.pipeline_model_parallel_size"},
+        Unsupported{"context_parallel_size = 2", "LW001 model.context_parallel_size"},
+        Unsupported{"multi_latent_attention = true", "LW001 model.multi_latent_attention"},
+        Unsupported{"bf16 = true\nfp8 = \"hybrid\"", "LW001 model.fp8"},
+        Unsupported{"fp16 = true", "LW001 model.fp16"},
+        Unsupported{"mtp_num_layers = 1", "LW001 model.mtp_num_layers"},
+        Unsupported{"qk_layernorm = true", "LW001 model.qk_layernorm"},
+        Unsupported{"layernorm_zero_centered_gamma = true", "LW001 model.layernorm_zero_centered_gamma"},
+        Unsupported{"window_size = [128, 0]", "LW001 model.window_size"},
+        Unsupported{"activation_func = \"relu\"", "LW001 model.activation_func"},
+        Unsupported{"position_embedding_type = \"yarn\"", "LW001 model.position_embedding_type"},
+        Unsupported{"is_hybrid_model = true", "LW001 model.is_hybrid_model"},
+        Unsupported{"cpu_offloading = true", "LW001 model.cpu_offloading"}));
 
 TEST(BindModel, ADerivedFactIsBlamedWhereItComesFrom) {
   const Bound bound = bind_spec(kSmall + "[cluster]\nnodes = 2\ngpus_per_node = 8\n");
@@ -343,10 +343,10 @@ TEST(BindModel, ADerivedFactIsBlamedWhereItComesFrom) {
 
 TEST(BindModel, OtherSectionsAreRefusedByName) {
   EXPECT_THAT(bind_spec(kSmall + "[cluster]\nnodes = 2\ngpus_per_node = 8\n").errors(),
-              ElementsAre("PL001 cluster.world_size"));
-  EXPECT_THAT(bind_spec(kSmall + "optimizer = \"sgd\"\n").errors(), ElementsAre("PL001 optimizer.optimizer"));
+              ElementsAre("LW001 cluster.world_size"));
+  EXPECT_THAT(bind_spec(kSmall + "optimizer = \"sgd\"\n").errors(), ElementsAre("LW001 optimizer.optimizer"));
   EXPECT_THAT(bind_spec(kSmall + "[scheduler]\nlr_decay_style = \"WSD\"\n").errors(),
-              ElementsAre("PL001 scheduler.lr_decay_style"));
+              ElementsAre("LW001 scheduler.lr_decay_style"));
 }
 
 TEST(BindModel, SettingsWithoutEffectAreListedNotIgnored) {
@@ -355,7 +355,7 @@ TEST(BindModel, SettingsWithoutEffectAreListedNotIgnored) {
                 "[logger]\nlog_throughput = true\n");
   ASSERT_TRUE(bound.spec.has_value());
   ASSERT_EQ(bound.diagnostics.size(), 1u);
-  EXPECT_EQ(bound.diagnostics[0].code, "PL007");
+  EXPECT_EQ(bound.diagnostics[0].code, "LW007");
   EXPECT_EQ(bound.diagnostics[0].severity, Severity::hint);
   EXPECT_THAT(bound.diagnostics[0].message, HasSubstr("3 settings have no effect in Capstan's own runtime: "
                                                       "`logger.log_throughput`, `model.apply_rope_fusion`, "
@@ -365,7 +365,7 @@ TEST(BindModel, SettingsWithoutEffectAreListedNotIgnored) {
 TEST(BindModel, UnknownModelSettingsAreRefused) {
   // Known to the schema, without meaning for the runtime, and not at its default.
   EXPECT_THAT(bind_spec(with_model("softmax_type = \"learnable\"")).errors(),
-              ElementsAre("PL001 model.softmax_type"));
+              ElementsAre("LW001 model.softmax_type"));
   EXPECT_THAT(bind_spec(with_model("softmax_type = \"vanilla\"")).errors(), IsEmpty());
 }
 
@@ -379,7 +379,7 @@ TEST(Compile, ReportsARefusedCaptureAtItsKey) {
           .has_value());
   ASSERT_EQ(sink.diagnostics().size(), 1u);
   const Diagnostic& diagnostic = sink.diagnostics()[0];
-  EXPECT_EQ(diagnostic.code, "PL004");
+  EXPECT_EQ(diagnostic.code, "LW004");
   ASSERT_EQ(diagnostic.labels.size(), 1u);
   EXPECT_EQ(bound->sources.text(diagnostic.labels[0].span), "[\"moe\"]");
 }

@@ -100,10 +100,15 @@ TEST(Evaluate, AllocatorOptions) {
   EXPECT_EQ(
       allocator_value("roundup_power2_divisions:[256:1,512:2],backend:native", "roundup_power2_divisions"),
       Value("[256:1,512:2]"));
-  EXPECT_EQ(allocator_value("a:1,a:2", "a"), Value("2"));
+  EXPECT_EQ(allocator_value("max_split_size_mb:32,max_split_size_mb:64", "max_split_size_mb"), Value("64"));
   EXPECT_EQ(allocator_value("expandable_segments_too:True", "expandable_segments"), Value());
   EXPECT_EQ(allocator_value("", "x"), Value());
-  EXPECT_EQ(allocator_value("]]],x:1", "x"), Value("1"));
+  // PyTorch stops at what it does not take, so nothing of the string counts.
+  EXPECT_EQ(allocator_value("expandable_segments:true", "expandable_segments"), Value());
+  EXPECT_EQ(allocator_value("expandable_segments:True,garbage:1", "expandable_segments"), Value());
+  EXPECT_EQ(allocator_problem("expandable_segments:True,max_split_size_mb:21"), Value());
+  EXPECT_EQ(allocator_problem("max_split_size_mb:20"), Value("`max_split_size_mb` must be greater than 20"));
+  EXPECT_EQ(allocator_problem("backend:foo"), Value("`foo` is no allocator backend"));
 }
 
 TEST(Evaluate, ThreeValuedLogic) {
