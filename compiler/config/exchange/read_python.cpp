@@ -36,7 +36,8 @@ bool is_plain_container(std::string_view call) {
 const char* loosely_typed(const SyntaxNode& value, const KeySpec* spec) {
   if (value.kind != SyntaxNode::Kind::scalar || spec == nullptr || spec->type.any) return nullptr;
   const TypeSet& type = spec->type;
-  if (value.scalar.is_none() && !type.none && spec->has_default)
+  const bool plain = (type.boolean || type.integer || type.floating || type.string) && !type.list;
+  if (value.scalar.is_none() && plain && !type.none && spec->has_default)
     return "`None` is no value that is known for it";
   if (value.scalar.kind() == Value::Kind::integer && type.boolean && !type.integer && !type.floating &&
       !type.string)

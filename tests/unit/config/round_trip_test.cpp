@@ -128,7 +128,8 @@ std::string excuse(const WrittenConfig::LeftOut& left, const Config& config, con
   if (left.why.starts_with("`mixed_precision.")) return "overruled by `mixed_precision`";
   if (left.why.find("but Megatron-LM sets it to") != std::string::npos) return "overruled by Megatron-LM";
   const Value* value = value_of(left.path, config, view);
-  if (value != nullptr && value->is_none()) return "none, which no argument says";
+  if ((value != nullptr && value->is_none()) || left.why.ends_with("sets it to `none`"))
+    return "none, which no argument says";
   const Version& release = *view.stack().version_of("megatron-lm");
   bool has_argument = false;
   for (const Flag& flag : builtin_flag_table().flags) {
@@ -138,6 +139,8 @@ std::string excuse(const WrittenConfig::LeftOut& left, const Config& config, con
     for (const auto& [key, set] : flag.sets) sets[key] = &set;
     if (!sets.contains(left.path)) continue;
     has_argument = true;
+    // A word where the argument takes a list comes back as a list.
+    if (flag.is_list && !flag.single && value != nullptr && value->kind() != Value::Kind::list) continue;
     const bool fits = std::all_of(sets.begin(), sets.end(), [&](const auto& set) {
       const Value* wanted = value_of(set.first, config, view);
       return wanted == nullptr || function_name(*wanted) == function_name(*set.second);
