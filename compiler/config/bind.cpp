@@ -1,6 +1,7 @@
 #include "compiler/config/bind.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ bool is_variable_name(std::string_view name) {
 }
 
 /// A value for a message; long ones are cut.
-std::string shown(const Value& value) {
+std::string shown_value(const Value& value) {
   constexpr std::size_t kLongest = 60;
   std::string text = to_text(value);
   if (text.size() > kLongest) {
@@ -43,8 +44,23 @@ std::string shown_name(std::string_view name) {
   const std::string quoted = to_text(Value(std::string(name)));
   const bool plain = quoted.size() == name.size() + 2;
   std::string text = plain ? std::string(name) : quoted;
-  if (text.size() > 80) text = shown(Value(std::string(name)));
+  if (text.size() > 80) text = shown_value(Value(std::string(name)));
   return text;
+}
+
+/// Whether a word of a product name, in any case, is a listed value: "NVIDIA H100 80GB" names `h100`.
+bool names_one_of(std::string_view text, const std::vector<std::string>& values) {
+  std::string word;
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    const auto c = at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+    if (std::isalnum(static_cast<int>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<int>(c)));
+    } else {
+      if (std::find(values.begin(), values.end(), word) != values.end()) return true;
+      word.clear();
+    }
+  }
+  return false;
 }
 
 class Binder {
@@ -94,7 +110,7 @@ class Binder {
     if (const auto misfit = conform(setting.value, *view.spec)) {
       report_misfit(path, setting, *view.spec, *misfit);
     } else {
-      warn_of_misspelling(path, setting, *view.spec);
+      warn_of_unlisted(path, setting, *view.spec);
     }
   }
 
@@ -133,13 +149,13 @@ class Binder {
       case Value::Kind::none:
         return "none";
       case Value::Kind::integer:
-        return fmt::format("the integer `{}`", shown(value));
+        return fmt::format("the integer `{}`", shown_value(value));
       case Value::Kind::list:
         return "a list";
       case Value::Kind::table:
         return "a table";
       default:
-        return fmt::format("the {} `{}`", kind_name(value.kind()), shown(value));
+        return fmt::format("the {} `{}`", kind_name(value.kind()), shown_value(value));
     }
   }
 
@@ -159,9 +175,10 @@ class Binder {
   /// usable.
   void report_value(const std::string& path, const Setting& setting, const KeySpec& spec, const Value& found,
                     Span place, bool in_list) {
-    Diagnostic diagnostic = start("TY005", path, place,
-                                  fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path),
-                                              in_list ? "holds" : "is", shown(found), schema_.stack().name));
+    Diagnostic diagnostic =
+        start("TY005", path, place,
+              fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path), in_list ? "holds" : "is",
+                          shown_value(found), schema_.stack().name));
     diagnostic.arguments.emplace_back("value", found);
     std::string known;
     for (const std::string& value : spec.values) known += (known.empty() ? "`" : ", `") + value + '`';
@@ -180,11 +197,16 @@ class Binder {
     }
   }
 
-  /// A word beside a known value of an open list is a slip more often than a new value.
-  void warn_of_misspelling(const std::string& path, const Setting& setting, const KeySpec& spec) {
+  /// A word that an open list does not hold is a slip more often than a value that only the code behind it
+  /// knows.
+  void warn_of_unlisted(const std::string& path, const Setting& setting, const KeySpec& spec) {
     if (!spec.values_are_open) return;
     const auto check = [&](const Value& value, Span place, bool in_list) {
-      if (value.kind() == Value::Kind::string && !misspelt(value.string(), spec.values).empty()) {
+      if (value.kind() != Value::Kind::string) return;
+      const std::string& word = value.string();
+      if (path == "target.gpu"
+              ? !names_one_of(word, spec.values)
+              : std::find(spec.values.begin(), spec.values.end(), word) == spec.values.end()) {
         report_value(path, setting, spec, value, place, in_list);
       }
     };

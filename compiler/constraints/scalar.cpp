@@ -10,7 +10,7 @@
 namespace capstan {
 namespace {
 
-Scalar truth(bool value) {
+Scalar as_truth(bool value) {
   return Scalar::of(Value(value));
 }
 
@@ -49,24 +49,24 @@ bool rule_equal(const Scalar& a, const Scalar& b) {
 Scalar apply_binary(ExprOp op, const Scalar& a, const Scalar& b) {
   switch (op) {
     case ExprOp::equal:
-      return truth(rule_equal(a, b));
+      return as_truth(rule_equal(a, b));
     case ExprOp::not_equal:
-      return truth(!rule_equal(a, b));
+      return as_truth(!rule_equal(a, b));
     case ExprOp::less:
     case ExprOp::less_equal:
     case ExprOp::greater:
     case ExprOp::greater_equal: {
       const std::optional<int> sign = order(a, b);
-      if (!sign) return truth(false);
+      if (!sign) return as_truth(false);
       switch (op) {
         case ExprOp::less:
-          return truth(*sign < 0);
+          return as_truth(*sign < 0);
         case ExprOp::less_equal:
-          return truth(*sign <= 0);
+          return as_truth(*sign <= 0);
         case ExprOp::greater:
-          return truth(*sign > 0);
+          return as_truth(*sign > 0);
         default:
-          return truth(*sign >= 0);
+          return as_truth(*sign >= 0);
       }
     }
     default:
@@ -129,9 +129,10 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
   }
   if (name == "sum") return Scalar::of(sum_elements(first.value));
   if (name == "contains")
-    return truth(text != nullptr && second != nullptr && text->find(*second) != std::string::npos);
-  if (name == "starts_with") return truth(text != nullptr && second != nullptr && text->starts_with(*second));
-  if (name == "ends_with") return truth(text != nullptr && second != nullptr && text->ends_with(*second));
+    return as_truth(text != nullptr && second != nullptr && text->find(*second) != std::string::npos);
+  if (name == "starts_with")
+    return as_truth(text != nullptr && second != nullptr && text->starts_with(*second));
+  if (name == "ends_with") return as_truth(text != nullptr && second != nullptr && text->ends_with(*second));
   if (name == "lower") return text != nullptr ? Scalar::of(Value(lower_ascii(*text))) : Scalar::none();
   if (name == "abs") {
     if (!first.value.is_number()) return Scalar::none();
@@ -143,9 +144,9 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
     return (name == "min") == (*sign <= 0) ? first : arguments[1];
   }
   if (name == "divides") {
-    if (arguments.size() < 2) return truth(false);
+    if (arguments.size() < 2) return as_truth(false);
     const Value rest = apply_arithmetic(ExprOp::modulo, arguments[1].value, first.value);
-    return truth(rest.is_number() && rest.number() == 0);
+    return as_truth(rest.is_number() && rest.number() == 0);
   }
   if (name == "integer") return Scalar::of(integer_from(first.value));
   if (name == "allocator")

@@ -34,10 +34,6 @@ Stack stack_for(const ConformanceOptions& options, const std::string& table) {
   return *stack;
 }
 
-void write(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 int run_conformance(const ConformanceOptions& options) {
   const LoadedRules loaded(options.rule_folders);
   ConformanceCases cases;
@@ -49,10 +45,10 @@ int run_conformance(const ConformanceOptions& options) {
     tables.push_back(judge_table(loaded.rules, builtin_schema(), stack, cases, read_verdicts(path)));
     enough = enough && tables.back().cases > 0 && tables.back().agreement() >= options.at_least;
     if (options.markdown) continue;
-    if (options.verdicts.size() > 1) write(fmt::format("{} ({})\n", path, stack.name));
-    write(describe_disagreements(tables.back()) + summary_line(tables.back()) + "\n");
+    if (options.verdicts.size() > 1) fmt::print("{}", fmt::format("{} ({})\n", path, stack.name));
+    fmt::print("{}", describe_disagreements(tables.back()) + summary_line(tables.back()) + "\n");
   }
-  if (options.markdown) write(conformance_page(tables));
+  if (options.markdown) fmt::print("{}", conformance_page(tables));
   return enough ? kExitClean : kExitFindings;
 }
 

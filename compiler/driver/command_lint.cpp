@@ -193,6 +193,15 @@ int refuse(const std::vector<Diagnostic>& problems, const SourceMap& sources, co
   return kExitUsage;
 }
 
+/// Rules that a TG002 counts, else 0.
+std::size_t undecided_rules(const Diagnostic& diagnostic) {
+  if (diagnostic.code != "TG002") return 0;
+  for (const auto& [name, value] : diagnostic.arguments) {
+    if (name == "rules") return static_cast<std::size_t>(value.integer());
+  }
+  return 0;
+}
+
 int lint(LintOptions options) {
   if (options.statistics && options.report.format != "text" && options.report.format != "concise") {
     throw UsageError("`--statistics` goes with the formats text and concise");
@@ -230,13 +239,14 @@ int lint(LintOptions options) {
     const std::string text = print_baseline(make_baseline(linter.findings, workspace.sources()));
     write_output(options.write_baseline, text, workspace.sources());
     const std::size_t count = linter.findings.size();
-    fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", safe_text(options.write_baseline));
+    if (options.write_baseline != "-")
+      fmt::print("wrote {} finding{} to {}
+", count, count == 1 ? "" : "s", safe_text(options.write_baseline));
     return kExitClean;
   }
   if (baseline) linter.summary.baselined = apply_baseline(linter.findings, *baseline, workspace.sources());
-  linter.summary.undecided = static_cast<std::size_t>(
-      std::count_if(linter.findings.begin(), linter.findings.end(),
-                    [](const Diagnostic& diagnostic) { return diagnostic.code == "SR001"; }));
+  for (const Diagnostic& diagnostic : linter.findings)
+    linter.summary.undecided += undecided_rules(diagnostic);
   const int exit_code = report_findings(linter.findings, workspace.sources(), linter.summary, options.report);
   if (options.statistics) std::fputs(statistics_of(linter.findings).c_str(), stdout);
   return exit_code;

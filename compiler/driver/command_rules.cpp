@@ -35,10 +35,6 @@ struct CheckOptionsOfRules {
   ReportOptions report;
 };
 
-void write(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::vector<RuleFile> read_rule_files(const std::vector<std::string>& folders, SourceMap& sources,
                                       Sink& sink) {
   std::vector<RuleFile> files = builtin_rule_files();
@@ -71,7 +67,8 @@ void list_rules(const ListOptions& options) {
     return !options.family.empty() && family_of(first) != options.family &&
            group.code.substr(0, group.code.size() - 3) != options.family;
   });
-  if (options.format == "json") return write(rules_to_json(groups, {}, loaded.rules, builtin_schema()));
+  if (options.format == "json")
+    return fmt::print("{}", rules_to_json(groups, {}, loaded.rules, builtin_schema()));
   std::string out;
   for (const RuleGroup& group : groups) {
     const RuleItem& first = group.first();
@@ -79,7 +76,7 @@ void list_rules(const ListOptions& options) {
                        severity_name(first.severity), enforcer_name(first.enforcer), first.name);
   }
   out += fmt::format("{} rule{}\n", groups.size(), groups.size() == 1 ? "" : "s");
-  write(out);
+  fmt::print("{}", out);
 }
 
 void show_rule(const ShowOptions& options) {
@@ -106,7 +103,7 @@ void show_rule(const ShowOptions& options) {
     throw UsageError("the rules cannot be used");
   }
   if (out.empty()) throw UsageError(fmt::format("there is no rule or fact `{}`", options.code));
-  write(out);
+  fmt::print("{}", out);
 }
 
 int check_rules(const CheckOptionsOfRules& options) {

@@ -14,10 +14,11 @@
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
 #include "compiler/driver/usage_error.h"
+#include "compiler/driver/write_output.h"
 #include "compiler/fixes/apply.h"
 #include "compiler/fixes/edit.h"
+#include "compiler/fixes/point_config.h"
 #include "compiler/solve/sweep.h"
-#include "grammar/source/replace_file.h"
 
 namespace capstan {
 namespace {
@@ -56,13 +57,6 @@ std::string point_json(const SolveSession& session, const Sweep& result,
   return out + "}\n";
 }
 
-bool is_sweep_header(std::string_view line) {
-  const std::size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) return false;
-  line.remove_prefix(start);
-  return line.starts_with("[sweep]") || line.starts_with("[sweep.");
-}
-
 /// Entries of the `[sweep]` table. The config itself was read without it, and its problems were reported
 /// then.
 std::vector<Setting> sweep_entries(SolveSession& session) {
@@ -76,38 +70,17 @@ std::vector<Setting> sweep_entries(SolveSession& session) {
   return take_sweep_table(composed, *prepared.schema, unheard);
 }
 
-/// The text without the lines of the `[sweep]` table: a config of one point has nothing to sweep.
-std::vector<Edit> sweep_table_removal(std::string_view text, const std::vector<Setting>& entries,
-                                      SourceId file) {
-  std::vector<Edit> edits;
-  std::uint32_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t newline = text.find('\n', begin);
-    auto end = static_cast<std::uint32_t>(newline == std::string_view::npos ? text.size() : newline + 1);
-    bool remove = is_sweep_header(text.substr(begin, end - begin));
-    for (const Setting& entry : entries) {
-      const Span key = entry.origin.key;
-      if (key.source != file || key.begin < begin || key.begin >= end) continue;
-      remove = true;
-      // A value may go on over several lines.
-      const std::size_t last = text.find('\n', std::max(end - 1, entry.origin.value.end));
-      end = static_cast<std::uint32_t>(last == std::string_view::npos ? text.size() : last + 1);
-    }
-    if (remove) edits.push_back({{file, begin, end}, ""});
-    begin = end;
-  }
-  return edits;
-}
-
 /// One config per legal point; the folder must exist or be makeable.
-std::size_t write_files(SolveSession& session, const Sweep& result, const std::vector<Setting>& entries,
-                        const std::string& folder) {
+std::size_t write_files(SolveSession& session, const Sweep& result, const std::string& folder) {
   const Config& config = session.prepared().config;
   const SourceMap& sources = session.workspace().sources();
   if (config.files.empty() || session.prepared().format != ConfigFormat::toml)
     throw UsageError("`--files` writes TOML files, so the config must be one; `--points` lists the points");
   const SourceId file = config.files.back();
-  const std::vector<Edit> removal = sweep_table_removal(sources[file].bytes(), entries, file);
+  // A config of one point has nothing to sweep, and lies in another folder.
+  std::vector<Edit> common = removal_of_table("sweep", file, sources);
+  const std::vector<Edit> moved = moved_file_names(file, folder, sources);
+  common.insert(common.end(), moved.begin(), moved.end());
   const auto text_of = [&](const std::vector<std::uint32_t>& point) {
     std::vector<KeyChange> changes;
     for (std::size_t axis = 0; axis < point.size(); ++axis) {
@@ -119,7 +92,7 @@ std::size_t write_files(SolveSession& session, const Sweep& result, const std::v
     EditPlan plan = plan_edits(changes, config, sources);
     const bool here = std::all_of(plan.edits.begin(), plan.edits.end(),
                                   [file](const Edit& edit) { return edit.span.source == file; });
-    plan.edits.insert(plan.edits.end(), removal.begin(), removal.end());
+    plan.edits.insert(plan.edits.end(), common.begin(), common.end());
     std::optional<std::string> text = apply_edits(sources[file].bytes(), plan.edits);
     if (!plan.complete() || !here || !text)
       throw UsageError("a swept key is set outside the file; set it in the file or drop it from the sweep");
@@ -136,8 +109,7 @@ std::size_t write_files(SolveSession& session, const Sweep& result, const std::v
   std::size_t count = 0;
   for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
     const std::string path = fmt::format("{}/point-{:06}.toml", folder, count++);
-    if (const auto failure = replace_file(path, text_of(point)))
-      throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
+    write_output(path, text_of(point), sources);
     return true;
   });
   return count;
@@ -202,19 +174,17 @@ int sweep_file(const SweepOptions& options) {
       lines += point_json(session, result, point);
       return true;
     });
-    if (options.points == "-") {
-      std::fwrite(lines.data(), 1, lines.size(), stdout);
-    } else if (const auto failure = replace_file(options.points, lines)) {
-      throw UsageError(fmt::format("cannot write `{}`: {}", options.points, *failure));
-    }
+    write_output(options.points, lines, session.workspace().sources());
   }
   std::size_t written = 0;
   if (!options.files.empty()) {
     if (result.legal > kMostFiles)
       throw UsageError(fmt::format("{} legal points are too many files; use `--points`", result.legal));
-    written = write_files(session, result, entries, options.files);
+    written = write_files(session, result, options.files);
   }
-  if (json) {
+  if (options.points == "-") {
+    // Standard output holds the points alone.
+  } else if (json) {
     std::vector<std::string> reasons;
     for (const SweepReason& reason : result.reasons) {
       const RuleItem& item = session.subject().index().item(reason.position);
@@ -235,7 +205,7 @@ int sweep_file(const SweepOptions& options) {
     session.print(json_document(fmt::format(
         R"({{"version":1,"points":{},"legal":{},"answer":"{}","reasons":{}}})", result.points, result.legal,
         result.answer == Answer::undecided ? "undecided" : "decided", json_list(reasons))));
-  } else if (options.points != "-") {
+  } else {
     std::string out =
         fmt::format("{} of {} are legal ({})\n", result.legal, count_of(result.points, "point", "points"),
                     session.prepared().stack.stack.name);

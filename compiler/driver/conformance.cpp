@@ -99,12 +99,6 @@ std::string percent(std::size_t part, std::size_t whole, int digits) {
   return fmt::format("{:.{}f}", part == whole ? 100.0 : std::floor(value * scale) / scale, digits);
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 }  // namespace
 
 double Conformance::agreement() const {
@@ -141,11 +135,12 @@ std::string describe_disagreements(const Conformance& conformance) {
                            one.stage, one.message);
         break;
       case Disagreement::Kind::false_alarm:
-        out += fmt::format("false alarm  {}: the real code accepts; fired: {}\n", one.id, joined(one.fired));
+        out += fmt::format("false alarm  {}: the real code accepts; fired: {}\n", one.id,
+                           fmt::join(one.fired, ", "));
         break;
       case Disagreement::Kind::unnamed:
         out += fmt::format("unnamed      {}: fired: {}; the real code says in {}: {}\n", one.id,
-                           joined(one.fired), one.stage, one.message);
+                           fmt::join(one.fired, ", "), one.stage, one.message);
         break;
     }
   }

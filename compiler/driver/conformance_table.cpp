@@ -11,8 +11,6 @@
 namespace capstan {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int kMaxDepth = 16;
 
 /// A line of a table, for messages.
@@ -24,31 +22,31 @@ struct Place {
   }
 };
 
-Value to_value(const Json& json, const Place& place, int depth = 0) {
+Value to_value(const nlohmann::json& json, const Place& place, int depth = 0) {
   if (depth > kMaxDepth) place.fail("the value nests too deep");
   switch (json.type()) {
-    case Json::value_t::null:
+    case nlohmann::json::value_t::null:
       return {};
-    case Json::value_t::boolean:
+    case nlohmann::json::value_t::boolean:
       return Value(json.get<bool>());
-    case Json::value_t::number_integer:
+    case nlohmann::json::value_t::number_integer:
       return Value(json.get<std::int64_t>());
-    case Json::value_t::number_unsigned: {
+    case nlohmann::json::value_t::number_unsigned: {
       const auto number = json.get<std::uint64_t>();
       if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
         place.fail("an integer does not fit in 64 bits");
       return Value(static_cast<std::int64_t>(number));
     }
-    case Json::value_t::number_float:
+    case nlohmann::json::value_t::number_float:
       return Value(json.get<double>());
-    case Json::value_t::string:
+    case nlohmann::json::value_t::string:
       return Value(json.get<std::string>());
-    case Json::value_t::array: {
+    case nlohmann::json::value_t::array: {
       Value::List list;
-      for (const Json& item : json) list.push_back(to_value(item, place, depth + 1));
+      for (const nlohmann::json& item : json) list.push_back(to_value(item, place, depth + 1));
       return Value(std::move(list));
     }
-    case Json::value_t::object: {
+    case nlohmann::json::value_t::object: {
       if (json.size() == 1 && json.contains("enum") && json["enum"].is_string())
         return Value(json["enum"].get<std::string>());
       Value::Table table;
@@ -67,13 +65,13 @@ void set(Config& config, const std::string& path, Value value) {
   setting.origin.kind = OriginKind::file;
 }
 
-Version version_of(const Json& json, const Place& place) {
+Version version_of(const nlohmann::json& json, const Place& place) {
   const auto version = json.is_string() ? parse_version(json.get<std::string>()) : std::nullopt;
   if (!version) place.fail(fmt::format("`{}` is no version", json.dump()));
   return *version;
 }
 
-void read_arch(const Json& json, const Place& place, Config& config) {
+void read_arch(const nlohmann::json& json, const Place& place, Config& config) {
   if (!json.is_array() || json.size() != 2 || !json[0].is_number_integer() || !json[1].is_number_integer()) {
     place.fail("`arch` is a pair of integers such as [9, 0]");
   }
@@ -81,7 +79,7 @@ void read_arch(const Json& json, const Place& place, Config& config) {
       Value(json[0].get<std::int64_t>() * 10 + json[1].get<std::int64_t>()));
 }
 
-ConformanceCase read_case(const Json& json, const Place& place) {
+ConformanceCase read_case(const nlohmann::json& json, const Place& place) {
   ConformanceCase one;
   set(one.config, "target.compute_capability", Value(90));
   for (const auto& [section, content] : json.items()) {
@@ -113,14 +111,14 @@ void for_lines(const std::string& path, const Take& take) {
     const std::string_view content = std::string_view(*text).substr(begin, end - begin);
     begin = end + 1;
     if (content.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json json = Json::parse(content, nullptr, false);
+    const nlohmann::json json = nlohmann::json::parse(content, nullptr, false);
     if (!json.is_object()) place.fail("the line is no JSON object");
     if (!json.contains("id") || !json["id"].is_string()) place.fail("the line has no `id`");
     take(json, place);
   }
 }
 
-std::string text_of(const Json& json, const char* key) {
+std::string text_of(const nlohmann::json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -128,7 +126,7 @@ std::string text_of(const Json& json, const char* key) {
 }  // namespace
 
 void read_cases(const std::string& path, ConformanceCases& cases) {
-  for_lines(path, [&](const Json& json, const Place& place) {
+  for_lines(path, [&](const nlohmann::json& json, const Place& place) {
     const bool is_new = cases.emplace(json["id"].get<std::string>(), read_case(json, place)).second;
     if (!is_new) place.fail(fmt::format("case `{}` is given twice", json["id"].get<std::string>()));
   });
@@ -136,7 +134,7 @@ void read_cases(const std::string& path, ConformanceCases& cases) {
 
 std::vector<RealVerdict> read_verdicts(const std::string& path) {
   std::vector<RealVerdict> verdicts;
-  for_lines(path, [&](const Json& json, const Place& place) {
+  for_lines(path, [&](const nlohmann::json& json, const Place& place) {
     RealVerdict verdict;
     verdict.id = json["id"].get<std::string>();
     const std::string text = text_of(json, "verdict");

@@ -68,7 +68,7 @@ int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap&
   write_output(options.output, text, sources);
   if (options.exit_zero) return kExitClean;
   if (fails(diagnostics, render_options.fail_level)) return kExitFindings;
-  return summary.undecided > 0 ? kExitUndecided : kExitClean;
+  return kExitClean;
 }
 
 }  // namespace capstan

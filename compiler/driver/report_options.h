@@ -21,8 +21,8 @@ struct ReportOptions {
 
 void add_report_options(CLI::App& command, ReportOptions& options);
 
-/// Renders, writes, and gives the exit code: 1 for a finding at or above the fail level, else 3 when a
-/// question stayed undecided, else 0. Throws UsageError when the output file cannot be written.
+/// Renders, writes, and gives the exit code: 1 for a finding at or above the fail level, else 0. Throws
+/// UsageError when the output file cannot be written.
 int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap& sources,
                     const RunSummary& summary, const ReportOptions& options);
 

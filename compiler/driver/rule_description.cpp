@@ -37,12 +37,6 @@ std::string short_version(const Version& version) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& parts, const char* separator = ", ") {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
-  return text;
-}
-
 std::vector<std::string> names_of(const std::vector<FactId>& ids, const RuleSet& rules) {
   std::vector<std::string> names;
   for (const FactId id : ids) {
@@ -85,7 +79,7 @@ std::string applies_text(const RuleItem& item) {
     }
     parts.push_back(std::move(part));
   }
-  return joined(parts);
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::vector<std::string> stacks_of(const RuleGroup& group, const Schema& schema) {
@@ -104,15 +98,16 @@ std::string describe_rule(const RuleGroup& group, const RuleSet& rules, const Sc
   out += fmt::format("  {} ({}), enforced by {}\n", kind_of(first), severity_name(first.severity),
                      enforcer_name(first.enforcer));
   for (const RuleItem* item : group.items) {
-    out += fmt::format("  applies to {}{}; judged in {} {}\n", applies_text(*item),
-                       item->frontends.empty() ? "" : ", front-end " + joined(item->frontends),
-                       rules.phases[static_cast<std::size_t>(item->phase)], item->step);
+    out += fmt::format(
+        "  applies to {}{}; judged in {} {}\n", applies_text(*item),
+        item->frontends.empty() ? "" : fmt::format(", front-end {}", fmt::join(item->frontends, ", ")),
+        rules.phases[static_cast<std::size_t>(item->phase)], item->step);
   }
   const std::vector<std::string> stacks = stacks_of(group, schema);
-  out += fmt::format("  active on {}\n",
-                     stacks.empty() ? "no stack that names no further component" : joined(stacks));
+  out += fmt::format("  active on {}\n", stacks.empty() ? "no stack that names no further component"
+                                                        : fmt::format("{}", fmt::join(stacks, ", ")));
   const std::vector<std::string> blamed = names_of(first.blame, rules);
-  if (!blamed.empty()) out += fmt::format("  concerns {}\n", joined(blamed));
+  if (!blamed.empty()) out += fmt::format("  concerns {}\n", fmt::join(blamed, ", "));
   if (!first.message.empty()) out += fmt::format("  says: {}\n", first.message);
   if (!first.why.empty()) out += fmt::format("  why: {}\n", first.why);
   for (const std::string& pattern : first.raises)

@@ -20,7 +20,7 @@ bool in_file(const Origin& origin) {
          origin.key.exists() && origin.value.exists();
 }
 
-std::string section_of(const std::string& path) {
+std::string table_of(const std::string& path) {
   const std::size_t dot = path.rfind('.');
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
@@ -387,7 +387,7 @@ class Planner {
       by_hand(change.new_path, setting->origin, setting->value);
       return;
     }
-    if (section_of(change.path) == section_of(change.new_path)) {
+    if (table_of(change.path) == table_of(change.new_path)) {
       plan_.edits.push_back(replacement(setting->origin.key, as_key(last_part(change.new_path))));
       return;
     }
@@ -400,7 +400,7 @@ class Planner {
     std::map<std::string, std::vector<std::pair<std::string, Value>>> by_section;
     std::vector<std::string> order;
     for (auto& [path, value] : insertions_) {
-      const std::string section = section_of(path);
+      const std::string section = table_of(path);
       if (!by_section.contains(section)) order.push_back(section);
       by_section[section].emplace_back(last_part(path), std::move(value));
     }
@@ -425,7 +425,7 @@ class Planner {
          entry != config_.settings.end() && entry->first.starts_with(prefix); ++entry) {
       const Setting& setting = entry->second;
       if (setting.origin.key.source != file || !editable(setting.origin)) continue;
-      if (section_of(setting.path) != section) continue;
+      if (table_of(setting.path) != section) continue;
       if (last == nullptr || setting.origin.key.begin > last->origin.key.begin) last = &setting;
     }
     return last;

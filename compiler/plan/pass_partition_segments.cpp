@@ -11,7 +11,7 @@ bool is_backward(const Op& op) {
   return op.phase == Phase::backward || op.phase == Phase::recompute;
 }
 
-std::string quoted(const std::string& text) {
+std::string in_backticks(const std::string& text) {
   return "`" + text + "`";
 }
 
@@ -72,7 +72,7 @@ class Partition {
                                        [&](const Op& op) { return op.layer >= 0 && op.module == module; });
       if (present) continue;
       refusals_.push_back({capture_.modules_key,
-                           "no op of the model belongs to the capture scope " + quoted(module),
+                           "no op of the model belongs to the capture scope " + in_backticks(module),
                            "capture `attn`, `mlp` or both; the model has dense layers only"});
     }
     if (spec_.recompute.granularity == RecomputeSpec::Granularity::full) {
@@ -94,10 +94,10 @@ class Partition {
     for (OpId id = first; id < end; ++id) {
       const Op& op = plan_.ops[id];
       if (!draws_random_numbers(op)) continue;
-      std::string where = quoted(op_kind_name(op.kind)) + " of " + op.module;
+      std::string where = in_backticks(op_kind_name(op.kind)) + " of " + op.module;
       if (op.layer >= 0) where += " in layer " + std::to_string(op.layer);
       refusals_.push_back({"model.use_te_rng_tracker",
-                           "the capture scope " + quoted(scope) + " holds " + where +
+                           "the capture scope " + in_backticks(scope) + " holds " + where +
                                ", whose random state lives on the host and would be frozen into the graph",
                            "set `model.use_te_rng_tracker = true` and `rng.te_rng_tracker = true`"});
       return;
@@ -119,8 +119,10 @@ class Partition {
 
   void partition_iteration() {
     const OpId end = capture_.optimizer ? op_count() : step_end_op();
-    std::string reason = quoted(capture_.impl_key) + " captures forward and backward of all micro-batches";
-    if (capture_.optimizer) reason += ", " + quoted(capture_.optimizer_key) + " the optimizer with them";
+    std::string reason =
+        in_backticks(capture_.impl_key) + " captures forward and backward of all micro-batches";
+    if (capture_.optimizer)
+      reason += ", " + in_backticks(capture_.optimizer_key) + " the optimizer with them";
     Segment& iteration = add_segment(0, end, SegmentMode::graph, "full_iteration", reason);
     iteration.whole_iteration = true;
     iteration.phase = Phase::forward;
@@ -148,16 +150,17 @@ class Partition {
 
   std::string reason_of(const Label& label) const {
     if (label.captured && label.scope == "optimizer")
-      return quoted(capture_.optimizer_key) + " captures the optimizer";
+      return in_backticks(capture_.optimizer_key) + " captures the optimizer";
     if (label.captured) {
       if (capture_.modules.empty())
-        return quoted(capture_.impl_key) + " without modules captures whole layers";
-      return quoted(capture_.modules_key) + " has " +
-             (label.scope == "layer" ? "`attn` and `mlp`, the whole of a dense layer" : quoted(label.scope));
+        return in_backticks(capture_.impl_key) + " without modules captures whole layers";
+      return in_backticks(capture_.modules_key) + " has " +
+             (label.scope == "layer" ? "`attn` and `mlp`, the whole of a dense layer"
+                                     : in_backticks(label.scope));
     }
     if (!eager_reason_.empty()) return eager_reason_;
     if (capture_.extent == CaptureSpec::Extent::scoped && label.stage == Stage::micro_batch) {
-      return "outside the modules of " + quoted(capture_.modules_key);
+      return "outside the modules of " + in_backticks(capture_.modules_key);
     }
     return "no capture scope asks for it";
   }

@@ -11,10 +11,6 @@ bool is_norm(const Op& op) {
   return op.kind == OpKind::rms_norm || op.kind == OpKind::layer_norm;
 }
 
-bool contains(const std::vector<std::string>& names, const char* name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// The output of a layer's last forward op: input of the next layer, the checkpoint of full recompute.
 bool ends_layer(const Plan& plan, const Op& op) {
   if (op.phase != Phase::forward || op.module != "mlp" || op.id + 1 >= plan.ops.size()) return false;
@@ -28,11 +24,13 @@ std::vector<bool> choose_dropped(const Plan& plan, const RecomputeSpec& recomput
   for (const Op& op : plan.ops) {
     if (op.phase != Phase::forward || op.layer < 0) continue;
     bool chosen = false;
+    const auto recomputes = [&](std::string_view module) {
+      return std::find(recompute.modules.begin(), recompute.modules.end(), module) != recompute.modules.end();
+    };
     if (recompute.granularity == RecomputeSpec::Granularity::selective) {
-      chosen =
-          (contains(recompute.modules, "core_attn") && op.kind == OpKind::attention) ||
-          (contains(recompute.modules, "layernorm") && is_norm(op)) ||
-          (contains(recompute.modules, "mlp") && op.module == "mlp" && !is_norm(op) && !ends_layer(plan, op));
+      chosen = (recomputes("core_attn") && op.kind == OpKind::attention) ||
+               (recomputes("layernorm") && is_norm(op)) ||
+               (recomputes("mlp") && op.module == "mlp" && !is_norm(op) && !ends_layer(plan, op));
     } else if (recompute.method == RecomputeSpec::Method::block) {
       chosen = op.layer < recompute.num_layers && !ends_layer(plan, op);
     } else {

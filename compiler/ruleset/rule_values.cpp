@@ -60,7 +60,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-std::string_view trim(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
@@ -270,7 +270,7 @@ Value::List split_parts(const Value& value, std::string_view separator) {
   Value::List parts;
   if (value.kind() == Value::Kind::string) {
     for_parts(value.string(), separator,
-              [&](std::string_view part) { parts.emplace_back(std::string(trim(part))); });
+              [&](std::string_view part) { parts.emplace_back(std::string(without_blanks(part))); });
   } else if (value.kind() == Value::Kind::list) {
     parts = value.list();
   }
@@ -291,7 +291,7 @@ Value sum_elements(const Value& value) {
 Value integer_from(const Value& value) {
   if (value.kind() == Value::Kind::integer) return value;
   if (value.kind() != Value::Kind::string) return {};
-  std::string_view text = trim(value.string());
+  std::string_view text = without_blanks(value.string());
   if (text.starts_with('+')) {
     text.remove_prefix(1);
     if (text.starts_with('-')) return {};

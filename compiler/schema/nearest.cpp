@@ -32,28 +32,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return previous[b.size()];
 }
 
-std::string without_digits(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c < '0' || c > '9') result += c;
-  }
-  return result;
-}
-
 }  // namespace
-
-std::string misspelt(std::string_view wanted, const std::vector<std::string>& candidates) {
-  if (wanted.size() < 5 || wanted.size() > 200) return {};
-  if (std::find(candidates.begin(), candidates.end(), wanted) != candidates.end()) return {};
-  const std::size_t limit = wanted.size() < 10 ? 1 : 2;
-  for (const std::string& candidate : candidates) {
-    if (candidate.size() >= 4 && edit_distance(wanted, candidate, limit) <= limit &&
-        without_digits(wanted) != without_digits(candidate)) {
-      return candidate;
-    }
-  }
-  return {};
-}
 
 std::string nearest(std::string_view wanted, const std::vector<std::string>& candidates) {
   // Longer texts come from no typing mistake; they would only cost time.

@@ -142,8 +142,5 @@ class SchemaView {
 const Schema& builtin_schema();
 /// Nearest string by edit distance (at most a third of its length, at least 1), or empty.
 std::string nearest(std::string_view wanted, const std::vector<std::string>& candidates);
-/// The candidate that `wanted` surely misspells: one edit away (two in long words), not counting words that
-/// differ in digits; or empty. For lists that are known to be incomplete.
-std::string misspelt(std::string_view wanted, const std::vector<std::string>& candidates);
 
 }  // namespace capstan

@@ -318,6 +318,7 @@ class Reporter {
     diagnostic.message = fmt::format("{} {} could not be decided without {}", codes.size(),
                                      codes.size() == 1 ? "rule" : "rules",
                                      names.empty() ? "further facts" : joined(names, "and"));
+    diagnostic.arguments.push_back({"rules", Value(static_cast<std::int64_t>(codes.size()))});
     for (const auto& [fact, rules] : missing) {
       std::vector<std::string> distinct;
       for (const std::string& code : rules) {

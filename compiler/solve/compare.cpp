@@ -11,7 +11,7 @@
 namespace capstan {
 namespace {
 
-constexpr int kMostRounds = 40;
+constexpr int kMostWitnessRounds = 40;
 
 bool speaks(const RuleItem& item) {
   return item.kind == RuleItem::Kind::check && item.finding == FindingKind::rejects;
@@ -36,7 +36,7 @@ class Hunt {
   Outcome find(std::uint32_t rule, Witness& witness) {
     std::set<std::uint32_t> held;  // rules of the accepting side in the question
     std::vector<std::vector<Assignment>> refused;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMostWitnessRounds; ++round) {
       Smt smt(options_);
       Encoding accepting(smt, accepting_.index(), accepting_.facts);
       Encoding refusing(smt, refusing_.index(), refusing_.facts);

@@ -9,7 +9,7 @@
 namespace capstan {
 namespace {
 
-constexpr int kMostRounds = 200;
+constexpr int kMostCompletionRounds = 200;
 constexpr std::uint32_t kPreferWeight = 100'000;
 constexpr std::uint32_t kAdviceWeight = 400;
 constexpr std::uint32_t kOtherThanDefault = 100;
@@ -49,7 +49,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
     return subject.index().item(position).finding == FindingKind::advice;
   };
   std::set<std::uint32_t> rules;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostCompletionRounds; ++round) {
     Smt smt(request.smt);
     Encoding encoding(smt, subject.index(), subject.facts);
     std::vector<SoftTerm> soft;

@@ -12,7 +12,7 @@ namespace capstan {
 namespace {
 
 // A proposal that breaks further rules makes the question grow; configs need a handful of rounds.
-constexpr int kMostRounds = 60;
+constexpr int kMostRepairRounds = 60;
 constexpr std::uint32_t kScale = 32;  // room for the rank of a choice below the weight of a key
 constexpr std::ptrdiff_t kMostAlike = 2;
 constexpr int kMostNeedless = 12;
@@ -38,7 +38,7 @@ class Search {
     }
     bool exhausted = false;
     for (int round = 0; !exhausted && repairs.found.size() < request_.limit; ++round) {
-      if (round == kMostRounds || !extend(repairs, exhausted)) {
+      if (round == kMostRepairRounds || !extend(repairs, exhausted)) {
         repairs.complete = false;
         break;
       }

@@ -12,10 +12,10 @@ namespace {
 
 constexpr char kMagic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
 // Magic, version u64, token type u8, numbers of sequences and documents u64.
-constexpr std::size_t kHeaderBytes = 9 + 8 + 1 + 8 + 8;
+constexpr std::size_t kIndexHeaderBytes = 9 + 8 + 1 + 8 + 8;
 
 template <typename T>
-T value_at(std::span<const std::byte> bytes, std::uint64_t offset) {
+T index_value(std::span<const std::byte> bytes, std::uint64_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -60,7 +60,7 @@ class IndexedTokens final : public TokenSource {
     for (std::int32_t& token : out) {
       while (first >= starts_[sequence + 1]) ++sequence;
       const auto pointer =
-          value_at<std::int64_t>(index_.bytes(), kHeaderBytes + 4 * sequences_ + 8 * sequence);
+          index_value<std::int64_t>(index_.bytes(), kIndexHeaderBytes + 4 * sequences_ + 8 * sequence);
       token = token_at(static_cast<std::uint64_t>(pointer) + (first - starts_[sequence]) * width_of(type_));
       ++first;
     }
@@ -72,17 +72,17 @@ class IndexedTokens final : public TokenSource {
   std::int32_t token_at(std::uint64_t offset) const {
     switch (type_) {
       case TokenType::u8:
-        return value_at<std::uint8_t>(data_.bytes(), offset);
+        return index_value<std::uint8_t>(data_.bytes(), offset);
       case TokenType::i8:
-        return value_at<std::int8_t>(data_.bytes(), offset);
+        return index_value<std::int8_t>(data_.bytes(), offset);
       case TokenType::i16:
-        return value_at<std::int16_t>(data_.bytes(), offset);
+        return index_value<std::int16_t>(data_.bytes(), offset);
       case TokenType::u16:
-        return value_at<std::uint16_t>(data_.bytes(), offset);
+        return index_value<std::uint16_t>(data_.bytes(), offset);
       case TokenType::i32:
-        return value_at<std::int32_t>(data_.bytes(), offset);
+        return index_value<std::int32_t>(data_.bytes(), offset);
       case TokenType::i64: {
-        const auto wide = value_at<std::int64_t>(data_.bytes(), offset);
+        const auto wide = index_value<std::int64_t>(data_.bytes(), offset);
         return wide < 0 || wide > INT32_MAX ? -1 : static_cast<std::int32_t>(wide);
       }
     }
@@ -107,17 +107,18 @@ Outcome<std::unique_ptr<TokenSource>> open_megatron_indexed(const std::string& p
   const auto broken = [&](const std::string& why) {
     return run_problem("RN010", fmt::format("the dataset's index `{}.idx` {}", path, why), {{"path", path}});
   };
-  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
+  if (bytes.size() < kIndexHeaderBytes || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
     return broken("does not begin as an index of Megatron's indexed datasets");
   }
-  const auto version = value_at<std::uint64_t>(bytes, 9);
+  const auto version = index_value<std::uint64_t>(bytes, 9);
   if (version != 1) return broken(fmt::format("has version {}, only 1 exists", version));
-  const auto type = static_cast<TokenType>(value_at<std::uint8_t>(bytes, 17));
+  const auto type = static_cast<TokenType>(index_value<std::uint8_t>(bytes, 17));
   const unsigned width = width_of(type);
   if (width == 0)
     return broken(fmt::format("has the token type {}, which holds no token ids", static_cast<int>(type)));
-  const auto sequences = value_at<std::uint64_t>(bytes, 18), documents = value_at<std::uint64_t>(bytes, 26);
-  const std::uint64_t room = bytes.size() - kHeaderBytes;
+  const auto sequences = index_value<std::uint64_t>(bytes, 18),
+             documents = index_value<std::uint64_t>(bytes, 26);
+  const std::uint64_t room = bytes.size() - kIndexHeaderBytes;
   if (sequences > room / 12 || documents > (room - 12 * sequences) / 8) {
     return broken(fmt::format("states {} sequences and {} documents, more than its {} bytes can hold",
                               sequences, documents, bytes.size()));
@@ -126,8 +127,8 @@ Outcome<std::unique_ptr<TokenSource>> open_megatron_indexed(const std::string& p
   starts.reserve(sequences + 1);
   const std::uint64_t data_size = data.value().bytes().size();
   for (std::uint64_t i = 0; i < sequences; ++i) {
-    const auto length = value_at<std::int32_t>(bytes, kHeaderBytes + 4 * i);
-    const auto pointer = value_at<std::int64_t>(bytes, kHeaderBytes + 4 * sequences + 8 * i);
+    const auto length = index_value<std::int32_t>(bytes, kIndexHeaderBytes + 4 * i);
+    const auto pointer = index_value<std::int64_t>(bytes, kIndexHeaderBytes + 4 * sequences + 8 * i);
     const std::uint64_t size = static_cast<std::uint64_t>(std::max(length, 0)) * width;
     if (length < 0 || pointer < 0 || static_cast<std::uint64_t>(pointer) > data_size ||
         size > data_size - static_cast<std::uint64_t>(pointer)) {

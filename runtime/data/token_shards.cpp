@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kHeaderBytes = 256 * 4;
+constexpr std::size_t kShardHeaderBytes = 256 * 4;
 
 struct Shard {
   MappedFile file;
@@ -26,7 +26,7 @@ struct Shard {
 };
 
 template <typename T>
-T value_at(std::span<const std::byte> bytes, std::size_t offset) {
+T shard_value(std::span<const std::byte> bytes, std::size_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -47,10 +47,10 @@ class ShardTokens final : public TokenSource {
       while (first >= shard->first + shard->count) {
         if (Status sound = whole(*++shard); !sound.ok()) return sound;
       }
-      const std::size_t offset = kHeaderBytes + (first - shard->first) * shard->width;
+      const std::size_t offset = kShardHeaderBytes + (first - shard->first) * shard->width;
       token = shard->width == 2
-                  ? value_at<std::uint16_t>(shard->file.bytes(), offset)
-                  : static_cast<std::int32_t>(value_at<std::uint32_t>(shard->file.bytes(), offset));
+                  ? shard_value<std::uint16_t>(shard->file.bytes(), offset)
+                  : static_cast<std::int32_t>(shard_value<std::uint32_t>(shard->file.bytes(), offset));
       ++first;
     }
     return {};
@@ -99,16 +99,16 @@ Outcome<std::unique_ptr<TokenSource>> open_token_shards(const std::string& path)
     const auto broken = [&](const std::string& why) {
       return run_problem("RN010", fmt::format("the token shard `{}` {}", name, why), {{"path", name}});
     };
-    if (bytes.size() < kHeaderBytes)
-      return broken(fmt::format("has {} bytes, its header alone takes {}", bytes.size(), kHeaderBytes));
-    const auto magic = value_at<std::int32_t>(bytes, 0), version = value_at<std::int32_t>(bytes, 4);
-    const auto count = value_at<std::int32_t>(bytes, 8);
+    if (bytes.size() < kShardHeaderBytes)
+      return broken(fmt::format("has {} bytes, its header alone takes {}", bytes.size(), kShardHeaderBytes));
+    const auto magic = shard_value<std::int32_t>(bytes, 0), version = shard_value<std::int32_t>(bytes, 4);
+    const auto count = shard_value<std::int32_t>(bytes, 8);
     const bool narrow = magic == 20240520 && version == 1, wide = magic == 20240801 && version == 7;
     if (!narrow && !wide)
       return broken(
           fmt::format("has the magic number {} and version {}, which are not llm.c's", magic, version));
     const unsigned width = narrow ? 2 : 4;
-    const std::uint64_t room = (bytes.size() - kHeaderBytes) / width;
+    const std::uint64_t room = (bytes.size() - kShardHeaderBytes) / width;
     if (count < 0 || static_cast<std::uint64_t>(count) > room) {
       return broken(fmt::format("states {} tokens, but has room for {}", count, room));
     }

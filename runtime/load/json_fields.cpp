@@ -9,13 +9,11 @@
 namespace capstan::runtime {
 namespace {
 
-using Json = nlohmann::json;
-
-const Json& json(const void* node) {
-  return *static_cast<const Json*>(node);
+const nlohmann::json& json_value(const void* node) {
+  return *static_cast<const nlohmann::json*>(node);
 }
-const Json& nothing() {
-  static const Json null;
+const nlohmann::json& nothing() {
+  static const nlohmann::json null;
   return null;
 }
 
@@ -28,11 +26,11 @@ void JsonNode::fail(std::string text) const {
 std::vector<std::string> JsonNode::names() const {
   std::vector<std::string> found;
   if (failed()) return found;
-  if (!json(node_).is_object()) {
-    fail(fmt::format("is {}, must be an object", json(node_).type_name()));
+  if (!json_value(node_).is_object()) {
+    fail(fmt::format("is {}, must be an object", json_value(node_).type_name()));
     return found;
   }
-  for (const auto& [name, value] : json(node_).items()) found.push_back(name);
+  for (const auto& [name, value] : json_value(node_).items()) found.push_back(name);
   return found;
 }
 
@@ -53,9 +51,9 @@ void JsonNode::require_exactly(std::initializer_list<std::string_view> fields) c
 
 JsonNode JsonNode::field(std::string_view name) const {
   const std::string path = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
-  if (!failed() && json(node_).is_object()) {
-    const auto found = json(node_).find(name);
-    if (found != json(node_).end()) return JsonNode(&*found, path, *problem_);
+  if (!failed() && json_value(node_).is_object()) {
+    const auto found = json_value(node_).find(name);
+    if (found != json_value(node_).end()) return JsonNode(&*found, path, *problem_);
   }
   fail(fmt::format("lacks the field `{}`", name));
   return JsonNode(&nothing(), path, *problem_);
@@ -63,7 +61,7 @@ JsonNode JsonNode::field(std::string_view name) const {
 
 std::int64_t JsonNode::integer(std::int64_t low, std::int64_t high) const {
   if (failed()) return low;
-  const Json& value = json(node_);
+  const nlohmann::json& value = json_value(node_);
   if (!value.is_number_integer()) {
     fail(fmt::format("is {}, must be an integer", value.type_name()));
     return low;
@@ -79,7 +77,7 @@ std::int64_t JsonNode::integer(std::int64_t low, std::int64_t high) const {
 
 std::uint64_t JsonNode::unsigned_integer(std::uint64_t high) const {
   if (failed()) return 0;
-  const Json& value = json(node_);
+  const nlohmann::json& value = json_value(node_);
   if (!value.is_number_integer() || !value.is_number_unsigned()) {
     fail(value.is_number_integer() ? fmt::format("is {}, must not be negative", value.dump())
                                    : fmt::format("is {}, must be an integer", value.type_name()));
@@ -95,7 +93,7 @@ std::uint64_t JsonNode::unsigned_integer(std::uint64_t high) const {
 
 double JsonNode::finite() const {
   if (failed()) return 0;
-  const Json& value = json(node_);
+  const nlohmann::json& value = json_value(node_);
   if (!value.is_number()) {
     fail(fmt::format("is {}, must be a number", value.type_name()));
     return 0;
@@ -107,20 +105,20 @@ double JsonNode::finite() const {
 
 bool JsonNode::boolean() const {
   if (failed()) return false;
-  if (!json(node_).is_boolean()) {
-    fail(fmt::format("is {}, must be a boolean", json(node_).type_name()));
+  if (!json_value(node_).is_boolean()) {
+    fail(fmt::format("is {}, must be a boolean", json_value(node_).type_name()));
     return false;
   }
-  return json(node_).get<bool>();
+  return json_value(node_).get<bool>();
 }
 
 std::string JsonNode::text(std::size_t max_bytes) const {
   if (failed()) return {};
-  if (!json(node_).is_string()) {
-    fail(fmt::format("is {}, must be a string", json(node_).type_name()));
+  if (!json_value(node_).is_string()) {
+    fail(fmt::format("is {}, must be a string", json_value(node_).type_name()));
     return {};
   }
-  const auto& value = json(node_).get_ref<const std::string&>();
+  const auto& value = json_value(node_).get_ref<const std::string&>();
   if (value.size() > max_bytes) {
     fail(fmt::format("has {} bytes, must have at most {}", value.size(), max_bytes));
     return {};
@@ -148,7 +146,7 @@ std::size_t JsonNode::one_of(const std::vector<const char*>& options) const {
 
 void JsonNode::each(std::size_t max, const std::function<void(const JsonNode&)>& visit) const {
   if (failed()) return;
-  const Json& list = json(node_);
+  const nlohmann::json& list = json_value(node_);
   if (!list.is_array()) return fail(fmt::format("is {}, must be a list", list.type_name()));
   if (list.size() > max) return fail(fmt::format("has {} elements, must have at most {}", list.size(), max));
   for (std::size_t i = 0; i < list.size() && !failed(); ++i) {
@@ -157,19 +155,19 @@ void JsonNode::each(std::size_t max, const std::function<void(const JsonNode&)>&
 }
 
 std::size_t JsonNode::size() const {
-  return json(node_).size();
+  return json_value(node_).size();
 }
 bool JsonNode::is_boolean() const {
-  return json(node_).is_boolean();
+  return json_value(node_).is_boolean();
 }
 bool JsonNode::is_integer() const {
-  return json(node_).is_number_integer();
+  return json_value(node_).is_number_integer();
 }
 bool JsonNode::is_number() const {
-  return json(node_).is_number();
+  return json_value(node_).is_number();
 }
 bool JsonNode::is_text() const {
-  return json(node_).is_string();
+  return json_value(node_).is_string();
 }
 
 }  // namespace capstan::runtime

@@ -8,7 +8,7 @@
 namespace capstan::runtime::host {
 namespace {
 
-constexpr std::int64_t kChunk = 1024;
+constexpr std::int64_t kUpdateChunk = 1024;
 
 template <typename C>
 void update(const OpCall& call) {
@@ -32,11 +32,11 @@ void update(const OpCall& call) {
     const Operand &parameter = call.inputs[first], &gradient = call.inputs[first + 1];
     const Operand &moment1 = call.inputs[first + 2], &moment2 = call.inputs[first + 3];
     const Operand& exact = has_master ? call.inputs[first + 4] : parameter;
-    const std::int64_t chunks = (parameter.elements + kChunk - 1) / kChunk;
+    const std::int64_t chunks = (parameter.elements + kUpdateChunk - 1) / kUpdateChunk;
     call.workers->for_ranges(chunks, 8, [&](std::int64_t begin, std::int64_t end) {
       static thread_local Row<C> g_row, m_row, v_row, p_row;
       for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-        const std::int64_t at = chunk * kChunk, count = std::min(kChunk, parameter.elements - at);
+        const std::int64_t at = chunk * kUpdateChunk, count = std::min(kUpdateChunk, parameter.elements - at);
         const C* g = g_row.read(gradient, at, count);
         C *m = m_row.copy(moment1, at, count), *v = v_row.copy(moment2, at, count),
           *p = p_row.copy(exact, at, count);

@@ -8,18 +8,18 @@
 namespace capstan::runtime::host {
 namespace {
 
-constexpr std::int64_t kChunk = 1024;
+constexpr std::int64_t kMaskChunk = 1024;
 
 /// out = x times the mask's factors (+ residual).
 template <typename C>
 void drop(const OpCall& call, const Operand* residual, const Operand& rng_counter) {
   const Operand &x = call.inputs[0], &out = call.outputs[0];
   const DropoutMask mask(call, *rng_counter.as<std::uint64_t>());
-  const std::int64_t chunks = (out.elements + kChunk - 1) / kChunk;
+  const std::int64_t chunks = (out.elements + kMaskChunk - 1) / kMaskChunk;
   call.workers->for_ranges(chunks, 4, [&](std::int64_t begin, std::int64_t end) {
     static thread_local Row<C> in_row, residual_row, factor_row;
     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-      const std::int64_t at = chunk * kChunk, count = std::min(kChunk, out.elements - at);
+      const std::int64_t at = chunk * kMaskChunk, count = std::min(kMaskChunk, out.elements - at);
       C* values = in_row.copy(x, at, count);
       if (mask.active()) {
         C* factors = factor_row.space(count);

@@ -10,7 +10,7 @@ namespace capstan::runtime::host {
 namespace {
 
 // Columns whose gradient one task sums over all rows.
-constexpr std::int64_t kColumnChunk = 64;
+constexpr std::int64_t kNormColumns = 64;
 
 template <typename C, bool kCentered>
 void normalize(const OpCall& call) {
@@ -60,10 +60,10 @@ void normalize_backward(const OpCall& call) {
 
   // Weights first: dx may be the buffer of dy.
   call.workers->for_ranges(
-      (width + kColumnChunk - 1) / kColumnChunk, 1, [&](std::int64_t begin, std::int64_t end) {
-        C dy_part[kColumnChunk], x_part[kColumnChunk], dweight[kColumnChunk], dbias[kColumnChunk];
+      (width + kNormColumns - 1) / kNormColumns, 1, [&](std::int64_t begin, std::int64_t end) {
+        C dy_part[kNormColumns], x_part[kNormColumns], dweight[kNormColumns], dbias[kNormColumns];
         for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-          const std::int64_t column = chunk * kColumnChunk, columns = std::min(kColumnChunk, width - column);
+          const std::int64_t column = chunk * kNormColumns, columns = std::min(kNormColumns, width - column);
           load(call.outputs[1], column, columns, dweight);
           if (kCentered) load(call.outputs[2], column, columns, dbias);
           for (std::int64_t row = 0; row < rows; ++row) {

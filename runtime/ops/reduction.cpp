@@ -9,18 +9,18 @@
 namespace capstan::runtime::host {
 namespace {
 
-constexpr std::int64_t kChunk = 4096;
-constexpr std::int64_t kColumnChunk = 64;
+constexpr std::int64_t kSumChunk = 4096;
+constexpr std::int64_t kSumColumns = 64;
 
 /// Sum of term(element) over a buffer: chunks of fixed size, each in lanes, then the chunks in order, in f64.
 template <typename C, typename Term>
 double sum_of(const OpCall& call, const Operand& operand, Term term) {
-  const std::int64_t chunks = (operand.elements + kChunk - 1) / kChunk;
+  const std::int64_t chunks = (operand.elements + kSumChunk - 1) / kSumChunk;
   std::vector<double> partial(static_cast<std::size_t>(chunks));
   call.workers->for_ranges(chunks, 8, [&](std::int64_t begin, std::int64_t end) {
     static thread_local Row<C> row;
     for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-      const std::int64_t at = chunk * kChunk, count = std::min(kChunk, operand.elements - at);
+      const std::int64_t at = chunk * kSumChunk, count = std::min(kSumChunk, operand.elements - at);
       const C* values = row.read(operand, at, count);
       partial[static_cast<std::size_t>(chunk)] =
           sum_in_lanes<double>(count, [&](std::int64_t i) { return term(values[i]); });
@@ -73,20 +73,19 @@ void bias_backward(const OpCall& call) {
     using C = decltype(type);
     const Operand &dy = call.inputs[0], &dbias = call.outputs[0];
     const std::int64_t width = dbias.elements, rows = dy.elements / width;
-    call.workers->for_ranges((width + kColumnChunk - 1) / kColumnChunk, 1,
-                             [&](std::int64_t begin, std::int64_t end) {
-                               C sums[kColumnChunk], part[kColumnChunk];
-                               for (std::int64_t chunk = begin; chunk < end; ++chunk) {
-                                 const std::int64_t column = chunk * kColumnChunk,
-                                                    columns = std::min(kColumnChunk, width - column);
-                                 load(dbias, column, columns, sums);
-                                 for (std::int64_t row = 0; row < rows; ++row) {
-                                   load(dy, row * width + column, columns, part);
-                                   for (std::int64_t j = 0; j < columns; ++j) sums[j] += part[j];
-                                 }
-                                 store(dbias, column, columns, sums);
-                               }
-                             });
+    call.workers->for_ranges(
+        (width + kSumColumns - 1) / kSumColumns, 1, [&](std::int64_t begin, std::int64_t end) {
+          C sums[kSumColumns], part[kSumColumns];
+          for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+            const std::int64_t column = chunk * kSumColumns, columns = std::min(kSumColumns, width - column);
+            load(dbias, column, columns, sums);
+            for (std::int64_t row = 0; row < rows; ++row) {
+              load(dy, row * width + column, columns, part);
+              for (std::int64_t j = 0; j < columns; ++j) sums[j] += part[j];
+            }
+            store(dbias, column, columns, sums);
+          }
+        });
   });
 }
 

@@ -10,39 +10,39 @@
 namespace capstan::runtime {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 /// JSON has no NaN and no infinity: they become null.
-json number(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
+Json json_number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-json spread_json(const Spread& spread) {
+Json spread_json(const Spread& spread) {
   if (spread.count == 0) return nullptr;
   return {{"count", spread.count},
-          {"median", number(spread.median)},
-          {"minimum", number(spread.minimum)},
-          {"maximum", number(spread.maximum)},
-          {"quartile1", number(spread.quartile1)},
-          {"quartile3", number(spread.quartile3)}};
+          {"median", json_number(spread.median)},
+          {"minimum", json_number(spread.minimum)},
+          {"maximum", json_number(spread.maximum)},
+          {"quartile1", json_number(spread.quartile1)},
+          {"quartile3", json_number(spread.quartile3)}};
 }
 
 double per_second(double amount, const Spread& step_ms) {
   return step_ms.count > 0 && step_ms.median > 0 ? amount * 1000.0 / step_ms.median : 0.0;
 }
 
-json speed_json(const RunReport& report, const Spread& step_ms, const Spread& issue_us) {
+Json speed_json(const RunReport& report, const Spread& step_ms, const Spread& issue_us) {
   if (step_ms.count == 0) return nullptr;
   const plan::Dims& dims = report.plan->dims;
   return {
       {"step_ms", spread_json(step_ms)},
       {"host_issue_us", spread_json(issue_us)},
-      {"tokens_per_s", number(per_second(static_cast<double>(dims.tokens() * dims.micro_batches), step_ms))},
-      {"model_tflops_per_s", number(per_second(report.plan->model_flops_per_step, step_ms) * 1e-12)}};
+      {"tokens_per_s", json_number(per_second(static_cast<double>(dims.tokens() * dims.micro_batches), step_ms))},
+      {"model_tflops_per_s", json_number(per_second(report.plan->model_flops_per_step, step_ms) * 1e-12)}};
 }
 
-json graphs_json(const RunReport& report) {
-  json segments = json::array();
+Json graphs_json(const RunReport& report) {
+  Json segments = Json::array();
   std::uint64_t nodes = 0, edges = 0, bytes = 0;
   double capture = 0, instantiate = 0;
   for (const CapturedSegment& captured : report.captures) {
@@ -73,7 +73,7 @@ json graphs_json(const RunReport& report) {
           {"segments", segments}};
 }
 
-json memory_json(const RunReport& report) {
+Json memory_json(const RunReport& report) {
   const plan::MemorySummary& planned = report.plan->memory;
   const double ratio =
       planned.arena > 0 ? static_cast<double>(report.memory.peak) / static_cast<double>(planned.arena) : 0;
@@ -91,11 +91,11 @@ json memory_json(const RunReport& report) {
           {"measured_peak", report.memory.peak},
           {"measured_baseline", report.memory.baseline},
           {"measured_peak_before_capture", report.memory_before_capture.peak},
-          {"measured_over_planned", number(ratio)}};
+          {"measured_over_planned", json_number(ratio)}};
 }
 
 /// The evidence card of a capture experiment.
-json comparison_json(const RunReport& report) {
+Json comparison_json(const RunReport& report) {
   const Comparison& found = *report.comparison;
   const plan::Plan& plan = *report.plan;
   std::set<std::string> scopes;
@@ -108,7 +108,7 @@ json comparison_json(const RunReport& report) {
     for (std::int32_t layer = 0; layer < plan.dims.layers; ++layer) layers.insert(layer);
   }
   const auto tflops = [&](const Spread& step) {
-    return number(per_second(plan.model_flops_per_step, step) * 1e-12);
+    return json_number(per_second(plan.model_flops_per_step, step) * 1e-12);
   };
   return {{"model", plan.config_name},
           {"task", "pretrain"},
@@ -117,18 +117,18 @@ json comparison_json(const RunReport& report) {
           {"gpu", report.device.name},
           {"implementation", plan.schedule.graph_impl},
           {"scope", scopes},
-          {"baseline_iteration_ms", number(found.eager_ms.median)},
-          {"graph_iteration_ms", number(found.captured_ms.median)},
-          {"speedup_percent", number(found.speedup_percent)},
+          {"baseline_iteration_ms", json_number(found.eager_ms.median)},
+          {"graph_iteration_ms", json_number(found.captured_ms.median)},
+          {"speedup_percent", json_number(found.speedup_percent)},
           {"baseline_tflops_per_gpu", tflops(found.eager_ms)},
           {"graph_tflops_per_gpu", tflops(found.captured_ms)},
           {"loss_match", found.loss_match},
-          {"loss_max_delta", number(found.loss_max_delta)},
-          {"graphable_layers_per_stage", json::array({layers.size()})},
+          {"loss_max_delta", json_number(found.loss_max_delta)},
+          {"graphable_layers_per_stage", Json::array({layers.size()})},
           {"capture_seconds", report.capture_seconds},
           {"memory_delta", found.memory_delta},
           {"status", report.status},
-          {"error", report.diagnostics.empty() ? json(nullptr) : json(report.diagnostics.front().message)},
+          {"error", report.diagnostics.empty() ? Json(nullptr) : Json(report.diagnostics.front().message)},
           {"verdict", found.verdict},
           {"eager_ms", spread_json(found.eager_ms)},
           {"captured_ms", spread_json(found.captured_ms)},
@@ -159,7 +159,7 @@ Spread spread_of(std::vector<double> values) {
 
 std::string to_json(const RunReport& report) {
   const plan::Plan& plan = *report.plan;
-  json out;
+  Json out;
   out["version"] = kReportVersion;
   out["program"] = report.program;
   out["status"] = report.status;
@@ -177,31 +177,31 @@ std::string to_json(const RunReport& report) {
                   {"target", report.target_steps},
                   {"tokens_per_step", plan.dims.tokens() * plan.dims.micro_batches},
                   {"nonfinite", report.nonfinite_steps},
-                  {"resumed_from", report.resumed_from.empty() ? json(nullptr) : json(report.resumed_from)}};
-  out["loss"] = report.loss.count == 0 ? json(nullptr)
-                                       : json{{"count", report.loss.count},
-                                              {"first", number(report.loss.first)},
-                                              {"last", number(report.loss.last)},
-                                              {"minimum", number(report.loss.minimum)},
+                  {"resumed_from", report.resumed_from.empty() ? Json(nullptr) : Json(report.resumed_from)}};
+  out["loss"] = report.loss.count == 0 ? Json(nullptr)
+                                       : Json{{"count", report.loss.count},
+                                              {"first", json_number(report.loss.first)},
+                                              {"last", json_number(report.loss.last)},
+                                              {"minimum", json_number(report.loss.minimum)},
                                               {"digest", fmt::format("{:016x}", report.loss.digest)}};
   out["speed"] = {
       {"eager", speed_json(report, report.eager_step_ms, report.eager_issue_us)},
       {"captured", speed_json(report, report.captured_step_ms, report.captured_issue_us)},
-      {"capture_step_ms", report.capture_step_ms > 0 ? number(report.capture_step_ms) : json(nullptr)}};
+      {"capture_step_ms", report.capture_step_ms > 0 ? json_number(report.capture_step_ms) : Json(nullptr)}};
   out["memory"] = memory_json(report);
   out["graphs"] = graphs_json(report);
-  out["comparison"] = report.comparison ? comparison_json(report) : json(nullptr);
+  out["comparison"] = report.comparison ? comparison_json(report) : Json(nullptr);
   if (report.verification) {
     const Verification& found = *report.verification;
     out["verification"] = {
         {"every", found.every},
         {"checked", found.checked},
-        {"first_difference", found.first_difference.empty() ? json(nullptr) : json(found.first_difference)}};
+        {"first_difference", found.first_difference.empty() ? Json(nullptr) : Json(found.first_difference)}};
   } else {
     out["verification"] = nullptr;
   }
   out["checkpoints"] = report.checkpoints;
-  json diagnostics = json::array();
+  Json diagnostics = Json::array();
   for (const Diagnostic& diagnostic : report.diagnostics) {
     diagnostics.push_back({{"code", diagnostic.code},
                            {"name", diagnostic.name},
@@ -210,7 +210,7 @@ std::string to_json(const RunReport& report) {
   }
   out["diagnostics"] = diagnostics;
   out["seconds"] = report.seconds;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace capstan::runtime

@@ -30,7 +30,7 @@ const std::map<std::string, std::map<std::int64_t, std::string>>& enum_members()
   return members;
 }
 
-std::string last_part(const std::string& dotted) {
+std::string last_name(const std::string& dotted) {
   return dotted.substr(dotted.rfind('.') + 1);
 }
 
@@ -42,8 +42,8 @@ std::optional<Value> plain_object(const SyntaxNode& node) {
   if (name == "torch.bfloat16") return Value("bf16");
   if (name == "torch.float16" || name == "torch.half") return Value("fp16");
   if (name == "torch.float32" || name == "torch.float") return Value("fp32");
-  if (name.starts_with("torch.nn.functional.")) return Value("F." + last_part(name));
-  const auto members = enum_members().find(last_part(name));
+  if (name.starts_with("torch.nn.functional.")) return Value("F." + last_name(name));
+  const auto members = enum_members().find(last_name(name));
   const SyntaxNode* arguments = find(node, "_args_");
   if (members != enum_members().end() && arguments != nullptr && arguments->items.size() == 1) {
     const Value& member = arguments->items.front().scalar;
@@ -56,13 +56,14 @@ std::optional<Value> plain_object(const SyntaxNode& node) {
   }
   const SyntaxNode* call = find(node, "_call_");
   if (call != nullptr && call->scalar == Value(false))
-    return Value(last_part(name));  // a function or class by its name
+    return Value(last_name(name));  // a function or class by its name
   return std::nullopt;
 }
 
-class Reader {
+class BridgeYamlReader {
  public:
-  explicit Reader(const ReadContext& context) : context_(context), builder_(OriginKind::file, context.file) {}
+  explicit BridgeYamlReader(const ReadContext& context)
+      : context_(context), builder_(OriginKind::file, context.file) {}
 
   std::vector<Layer> run(const SyntaxNode& tree) {
     for (const SyntaxEntry& section : tree.entries) {
@@ -166,7 +167,7 @@ std::optional<std::vector<Layer>> read_bridge_yaml(const ReadContext& context) {
     context.sink.problem("EX005", "a config is a mapping of sections", tree->span);
     return std::nullopt;
   }
-  return Reader(context).run(*tree);
+  return BridgeYamlReader(context).run(*tree);
 }
 
 }  // namespace capstan

@@ -10,13 +10,13 @@
 namespace capstan {
 namespace {
 
-constexpr std::int64_t kMaxLayers = 10000;
+constexpr std::int64_t kMostModelLayers = 10000;
 constexpr std::int64_t kMaxSharedExperts = 1000;
 constexpr std::int64_t kMaxExpertSize = std::int64_t{1} << 40;  // their product is far from an overflow
 
-class Reader {
+class HfReader {
  public:
-  explicit Reader(const ReadContext& context)
+  explicit HfReader(const ReadContext& context)
       : context_(context),
         builder_(OriginKind::file, context.file),
         implied_(OriginKind::imported, context.file) {}
@@ -209,7 +209,7 @@ class Reader {
   void take_dense_layers(const SyntaxEntry& entry) {
     const auto layers = integer_of("num_hidden_layers");
     const auto dense = integer_of("first_k_dense_replace");
-    if (!layers || !dense || *dense < 0 || *layers < *dense || *layers > kMaxLayers) {
+    if (!layers || !dense || *dense < 0 || *layers < *dense || *layers > kMostModelLayers) {
       report_not_literal(context_, entry.key, "it does not fit the number of layers", entry.value.span);
       builder_.set_unknown("model.moe_layer_freq", entry.key_span, entry.value.span);
       return;
@@ -263,7 +263,7 @@ std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context) {
         Span{context.file, 0, end});
     return std::nullopt;
   }
-  return Reader(context).run(*tree);
+  return HfReader(context).run(*tree);
 }
 
 }  // namespace capstan

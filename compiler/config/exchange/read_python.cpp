@@ -14,7 +14,7 @@
 namespace capstan {
 namespace {
 
-std::string joined(const std::vector<std::string>& path) {
+std::string dotted_path(const std::vector<std::string>& path) {
   std::string out;
   for (const std::string& part : path) out += (out.empty() ? "" : ".") + part;
   return out;
@@ -111,7 +111,7 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
       set_variable(context, builder, assignment.path[1], assignment.key_span, assignment.value);
       continue;
     }
-    std::string path = joined(assignment.path);
+    std::string path = dotted_path(assignment.path);
     if (path == "mixed_precision") path = "mixed_precision.recipe";
     if (assignment.path.front() == kPythonVariables && assignment.path.size() == 1 &&
         assignment.value.kind == SyntaxNode::Kind::table) {
@@ -187,12 +187,12 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
         set_variable(context, builder, override->path[1], override->key_span, override->value);
       } else if (!knows(context.view, key_of(override->path))) {
         report_unknown(
-            context, joined(override->path),
+            context, dotted_path(override->path),
             fmt::format("`{}` is no key that {} has", key_of(override->path), context.view.stack().name),
             override->key_span);
       } else {
         ++context.record.mapped;
-        const std::string path = joined(override->path), value = to_text(to_value(override->value));
+        const std::string path = dotted_path(override->path), value = to_text(to_value(override->value));
         if (const auto [earlier, is_new] = said.emplace(path, value); !is_new && earlier->second != value) {
           context.sink.problem("EX007",
                                fmt::format("`{}` stands twice: `{}` before, `{}` here; the last one holds",

@@ -13,12 +13,13 @@
 namespace capstan {
 namespace {
 
-constexpr std::pair<ExportFormat, const char*> kNames[] = {{ExportFormat::toml, "toml"},
-                                                           {ExportFormat::bridge_yaml, "bridge-yaml"},
-                                                           {ExportFormat::megatron_args, "megatron-args"},
-                                                           {ExportFormat::python, "python"},
-                                                           {ExportFormat::hydra, "hydra"},
-                                                           {ExportFormat::env, "env"}};
+constexpr std::pair<ExportFormat, const char*> kFormatNames[] = {
+    {ExportFormat::toml, "toml"},
+    {ExportFormat::bridge_yaml, "bridge-yaml"},
+    {ExportFormat::megatron_args, "megatron-args"},
+    {ExportFormat::python, "python"},
+    {ExportFormat::hydra, "hydra"},
+    {ExportFormat::env, "env"}};
 
 /// Sections that the training framework does not have.
 bool is_own_section(std::string_view section) {
@@ -303,14 +304,14 @@ class Writer {
 }  // namespace
 
 const char* export_format_name(ExportFormat format) {
-  for (const auto& [known, name] : kNames) {
+  for (const auto& [known, name] : kFormatNames) {
     if (known == format) return name;
   }
   return "?";
 }
 
 std::optional<ExportFormat> parse_export_format(std::string_view name) {
-  for (const auto& [format, known] : kNames) {
+  for (const auto& [format, known] : kFormatNames) {
     if (name == known) return format;
   }
   return std::nullopt;

@@ -14,7 +14,7 @@
 namespace capstan {
 namespace {
 
-const SchemaView& view_of(const char* stack) {
+const SchemaView& view_of_sample(const char* stack) {
   static std::map<std::string, std::unique_ptr<SchemaView>> views;
   std::unique_ptr<SchemaView>& view = views[stack];
   if (!view) view = std::make_unique<SchemaView>(builtin_schema(), *builtin_schema().find_stack(stack));
@@ -79,14 +79,14 @@ void read(const Sample& sample, const std::string& text) {
   const SourceId id = sources.add("x", text, SourceKind::file);
   detect_format("x", text);
   const auto layers =
-      read_config(id, sample.format, view_of(sample.stack), sources, disk_reader(), sink, record);
+      read_config(id, sample.format, view_of_sample(sample.stack), sources, disk_reader(), sink, record);
   if (!layers) {
     EXPECT_TRUE(sink.has_errors()) << text;
     return;
   }
   for (const Layer& layer : *layers) check_places(layer.tree, text.size());
   Config config = compose(*layers, sink);
-  bind(config, view_of(sample.stack), sink);
+  bind(config, view_of_sample(sample.stack), sink);
   for (const Diagnostic& diagnostic : sink.diagnostics()) {
     EXPECT_FALSE(diagnostic.message.empty());
     for (const Label& label : diagnostic.labels) {

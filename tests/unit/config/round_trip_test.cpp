@@ -34,7 +34,7 @@ const std::pair<ExportFormat, ConfigFormat> kFormats[] = {
     {ExportFormat::hydra, ConfigFormat::hydra},
     {ExportFormat::megatron_args, ConfigFormat::megatron_args}};
 
-const SchemaView& view_of(const std::string& stack) {
+const SchemaView& view_of_stack(const std::string& stack) {
   static std::map<std::string, std::unique_ptr<SchemaView>> views;
   std::unique_ptr<SchemaView>& view = views[stack];
   if (!view) view = std::make_unique<SchemaView>(builtin_schema(), *builtin_schema().find_stack(stack));
@@ -177,11 +177,12 @@ TEST(RoundTrip, EveryRecipeSurvivesEveryFormat) {
     Config config = compose(*layers, sink);
     const auto stack = choose_stack(config, builtin_schema(), "", sink);
     ASSERT_TRUE(stack) << entry.path();
-    bind(config, view_of(stack->stack.name), sink);
+    bind(config, view_of_stack(stack->stack.name), sink);
     ASSERT_FALSE(sink.has_errors()) << entry.path();
     for (const auto& [to, from] : kFormats) {
       const bool arguments = to == ExportFormat::megatron_args;
-      const SchemaView& view = view_of(arguments ? frontend_twin(stack->stack.name) : stack->stack.name);
+      const SchemaView& view =
+          view_of_stack(arguments ? frontend_twin(stack->stack.name) : stack->stack.name);
       std::vector<WrittenConfig::LeftOut> left;
       EXPECT_EQ(trip(config, view, to, from, left), "") << entry.path();
       for (const WrittenConfig::LeftOut& out : left) {
@@ -249,7 +250,7 @@ TEST(RoundTrip, LegalConfigsSurviveEveryFormat) {
   unsigned seed = 40;
   for (const char* const stack : {"bridge-0.4", "megatron-lm-0.19", "bridge-0.6", "megatron-lm-0.17"}) {
     const bool arguments = std::string(stack).starts_with("megatron-lm");
-    const SchemaView& view = view_of(stack);
+    const SchemaView& view = view_of_stack(stack);
     const RuleBook book(view, select(rules, *builtin_schema().find_stack(stack)));
     RandomConfigs random(book, seed++);
     std::size_t made = 0, tried = 0, settings = 0, added = 0, respelled = 0;
@@ -297,7 +298,7 @@ TEST(RoundTrip, LegalConfigsSurviveEveryFormat) {
 }
 
 TEST(RoundTrip, EnvironmentFilesHoldTheEnvironment) {
-  const SchemaView& view = view_of("bridge-0.4");
+  const SchemaView& view = view_of_stack("bridge-0.4");
   Config config;
   for (const auto& [name, value] :
        std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"},

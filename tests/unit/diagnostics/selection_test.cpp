@@ -5,15 +5,15 @@
 namespace capstan {
 namespace {
 
-const std::vector<KnownCode> kKnown = {{"CG001", "graph-nan", "cuda-graph", FindingKind::rejects},
-                                       {"CG002", "graph-slow", "cuda-graph", FindingKind::advice},
-                                       {"PP001", "pipeline-odd", "parallel", FindingKind::breaks},
-                                       {"SY001", "syntax-error", "", FindingKind::problem}};
+const std::vector<KnownCode> kSelectable = {{"CG001", "graph-nan", "cuda-graph", FindingKind::rejects},
+                                            {"CG002", "graph-slow", "cuda-graph", FindingKind::advice},
+                                            {"PP001", "pipeline-odd", "parallel", FindingKind::breaks},
+                                            {"SY001", "syntax-error", "", FindingKind::problem}};
 
 /// Codes that stay, with `!` for errors, `~` for warnings, `?` for hints.
 std::string kept(const Selection& selection) {
   std::vector<Diagnostic> diagnostics;
-  for (const KnownCode& code : kKnown) {
+  for (const KnownCode& code : kSelectable) {
     Diagnostic diagnostic;
     diagnostic.code = code.code;
     diagnostic.name = code.name;
@@ -21,8 +21,8 @@ std::string kept(const Selection& selection) {
     diagnostic.severity = code.kind == FindingKind::advice ? Severity::warning : Severity::error;
     diagnostics.push_back(diagnostic);
   }
-  const std::size_t dropped = apply_selection(diagnostics, selection, kKnown);
-  EXPECT_EQ(dropped + diagnostics.size(), kKnown.size());
+  const std::size_t dropped = apply_selection(diagnostics, selection, kSelectable);
+  EXPECT_EQ(dropped + diagnostics.size(), kSelectable.size());
   std::string out;
   for (const Diagnostic& diagnostic : diagnostics) {
     out += diagnostic.code + (diagnostic.severity == Severity::error     ? "!"
@@ -71,7 +71,7 @@ TEST(Selection, OverridesSeverities) {
 TEST(Selection, NamesSelectorsThatMatchNothing) {
   const Selection selection{
       .select = {"CG", "XX"}, .ignore = {"graph-nan", "nothing"}, .severities = {{"ZZ9", Severity::hint}}};
-  EXPECT_EQ(unknown_selectors(selection, kKnown), (std::vector<std::string>{"XX", "nothing", "ZZ9"}));
+  EXPECT_EQ(unknown_selectors(selection, kSelectable), (std::vector<std::string>{"XX", "nothing", "ZZ9"}));
 }
 
 TEST(Selection, FailLevel) {

@@ -9,8 +9,8 @@
 namespace capstan {
 namespace {
 
-const std::vector<KnownCode> kKnown = {{"CG001", "graph-nan", "", FindingKind::rejects},
-                                       {"CG002", "graph-slow", "", FindingKind::advice}};
+const std::vector<KnownCode> kSuppressible = {{"CG001", "graph-nan", "", FindingKind::rejects},
+                                              {"CG002", "graph-slow", "", FindingKind::advice}};
 
 struct Checked {
   SourceMap sources;
@@ -31,7 +31,7 @@ struct Checked {
       diagnostic.labels.push_back({Span{id, i, i + 1}, "", true});
       left.push_back(diagnostic);
     }
-    suppressions = read_suppressions(find_toml_comments(id, sources), sources, kKnown, today, sink);
+    suppressions = read_suppressions(find_toml_comments(id, sources), sources, kSuppressible, today, sink);
     suppressed = apply_suppressions(left, suppressions, sources);
     report_unused(suppressions, sources, sink);
   }

@@ -9,7 +9,7 @@
 namespace capstan::plan {
 namespace {
 
-Plan compiled(const ModelSpec& spec) {
+Plan with_workspaces(const ModelSpec& spec) {
   Plan plan = lower(spec);
   const PassResult result = run_passes(plan, spec);
   EXPECT_TRUE(result.ok()) << result.fault;
@@ -34,7 +34,7 @@ const Buffer* library_workspace(const Plan& plan, OpKind kind) {
 }
 
 TEST(PassLibraryWorkspaces, EveryProductHasOneAndTheyShareTheirPlace) {
-  const Plan plan = compiled(for_cuda());
+  const Plan plan = with_workspaces(for_cuda());
   std::uint64_t lowest = UINT64_MAX, highest = 0;
   for (const Op& op : plan.ops) {
     const bool product = std::string(op_kind_name(op.kind)).rfind("gemm", 0) == 0;
@@ -53,24 +53,25 @@ TEST(PassLibraryWorkspaces, EveryProductHasOneAndTheyShareTheirPlace) {
 // queries gradients of keys and values by query head besides.
 TEST(PassLibraryWorkspaces, AttentionBackwardHasWhatTheLibraryAsksFor) {
   const ModelSpec spec = for_cuda();
-  const Plan plan = compiled(spec);
+  const Plan plan = with_workspaces(spec);
   const Buffer* workspace = library_workspace(plan, OpKind::attention_backward);
   ASSERT_NE(workspace, nullptr);
   const std::uint64_t batch = static_cast<std::uint64_t>(spec.dims.micro_batch);
   EXPECT_EQ(workspace->bytes(), batch * 4 * 256 * 256 * 2 + 2 * batch * 4 * 256 * 4 * 2 + 256);
   ModelSpec dropped = spec;
   dropped.attention_dropout = 0.1;  // own kernels
-  EXPECT_EQ(library_workspace(compiled(dropped), OpKind::attention_backward), nullptr);
+  EXPECT_EQ(library_workspace(with_workspaces(dropped), OpKind::attention_backward), nullptr);
   ModelSpec wide = spec;
   wide.param_dtype = DType::f32;
   wide.has_masters = false;
-  EXPECT_EQ(library_workspace(compiled(wide), OpKind::attention_backward), nullptr);
+  EXPECT_EQ(library_workspace(with_workspaces(wide), OpKind::attention_backward), nullptr);
 }
 
 TEST(PassLibraryWorkspaces, OtherBackendsHaveNone) {
   ModelSpec spec = for_cuda();
   spec.backend = "host";
-  for (const Buffer& buffer : compiled(spec).buffers) EXPECT_NE(buffer.dtype, DType::u8) << buffer.name;
+  for (const Buffer& buffer : with_workspaces(spec).buffers)
+    EXPECT_NE(buffer.dtype, DType::u8) << buffer.name;
 }
 
 }  // namespace

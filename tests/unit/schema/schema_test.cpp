@@ -229,12 +229,5 @@ TEST(Nearest, FindsTypingMistakesOnly) {
   EXPECT_EQ(nearest(std::string(100000, 'a'), names), "");
 }
 
-TEST(Misspelt, LeavesModelNumbersAlone) {
-  EXPECT_EQ(misspelt("transformer_engin", {"none", "transformer_engine"}), "transformer_engine");
-  EXPECT_EQ(misspelt("gb300", {"gb200"}), "");
-  EXPECT_EQ(misspelt("bf16", {"fp16"}), "");
-  EXPECT_EQ(misspelt("custom", {"rope", "yarn"}), "");
-}
-
 }  // namespace
 }  // namespace capstan
