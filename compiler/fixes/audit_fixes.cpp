@@ -13,7 +13,7 @@
 namespace capstan {
 namespace {
 
-constexpr int kMostRounds = 40;
+constexpr int kMostAuditRounds = 40;
 
 bool is_choice(const Choice& choice, bool set, const Value& value) {
   return !choice.unknown && choice.set == set && choice.value == value;
@@ -50,7 +50,7 @@ class FixTrial {
  private:
   bool works_on_variant(const Subject& subject) {
     std::set<std::uint32_t> held;
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMostAuditRounds; ++round) {
       const std::size_t known = held.size();
       const std::optional<bool> answer = try_once(subject, held);
       if (answer) return *answer;
@@ -83,7 +83,7 @@ class FixTrial {
     smt.require(smt.negate(smt.either(after.violated(position_), after.undecided(position_))));
     for (const std::uint32_t other : held)
       smt.require(smt.either(smt.negate(after.violated(other)), before.violated(other)));
-    for (int refused = 0; refused < kMostRounds; ++refused) {
+    for (int refused = 0; refused < kMostAuditRounds; ++refused) {
       std::uint64_t cost = 0;
       if (smt.minimize(soft, {}, cost) != Answer::sat) return false;
       std::vector<Assignment> settings;

@@ -186,14 +186,13 @@ const auto make_member = [](auto& context) {
   const std::string word = view(x3::_attr(context));
   const std::size_t dot = word.rfind('.');
   const std::string owner = word.substr(0, dot), member = word.substr(dot + 1);
-  if (dot == std::string::npos)  // a name: what it holds is not known here
-    x3::_pass(context) = false;
-  else if (owner == "F" || owner == "torch.nn.functional")
+  const bool of_class = dot != std::string::npos && owner.find('.') == std::string::npos &&
+                        owner.size() > 1 && owner.front() >= 'A' && owner.front() <= 'Z';
+  if (dot != std::string::npos && (owner == "F" || owner == "torch.nn.functional"))
     node.scalar = Value("F." + member);
-  else if (owner.find('.') == std::string::npos && owner.front() >= 'A' && owner.front() <= 'Z' &&
-           owner.size() > 1)
+  else if (of_class)
     node.scalar = Value(member);
-  else
+  else  // what a name holds is not known here
     x3::_pass(context) = false;
 };
 

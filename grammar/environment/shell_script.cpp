@@ -250,11 +250,9 @@ class ShellReader : ShellWordReader {
           ++at_;
           break;
         }
-        if (peek() == '\n')
-          ++at_;
-        else if (peek() == '#')
+        if (peek() == '#')
           take_comment();
-        else if (is_shell_operator(peek()) || peek() == '<' || peek() == '>')
+        else if (peek() == '\n' || is_shell_operator(peek()) || peek() == '<' || peek() == '>')
           ++at_;
         else
           assignment.items.push_back(take_word());
