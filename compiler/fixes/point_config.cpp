@@ -90,13 +90,17 @@ std::vector<Edit> moved_file_names(SourceId file, const std::string& folder, con
   const fs::path from =
       sources[file].kind() == SourceKind::file ? fs::path(sources[file].name()).parent_path() : fs::path();
   std::error_code error;
-  const fs::path to = fs::weakly_canonical(folder, error);
+  // Absolute first: of a relative path of which nothing exists yet, weakly_canonical() makes no absolute one.
+  const auto canonical = [&error](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(path, error), error);
+  };
+  const fs::path to = canonical(folder);
   std::vector<Edit> edits;
   const auto move = [&](const SyntaxNode& node) {
     if (node.kind != SyntaxNode::Kind::scalar || node.scalar.kind() != Value::Kind::string) return;
     const fs::path name = node.scalar.string();
     if (name.empty() || name.is_absolute()) return;
-    const fs::path target = fs::weakly_canonical(from / name, error);
+    const fs::path target = canonical(from / name);
     if (!error) edits.push_back({node.span, to_text(Value(target.lexically_relative(to).string()))});
   };
   if (const SyntaxNode* extends = find(*tree, "extends")) {

@@ -372,6 +372,22 @@ void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagno
   add(fmt::format("leave `{}` out", path), Applicability::unsafe, {KeyChange::Kind::unset, path, {}, {}});
 }
 
+/// A word that no list of the schema holds is told once: a rule that marks it says more than the warning.
+void leave_out_words_told(const std::vector<Finding>& findings, Sink& sink) {
+  const auto marked = [&findings](const Span& place) {
+    return std::any_of(findings.begin(), findings.end(), [&place](const Finding& finding) {
+      const std::vector<Label>& labels = finding.diagnostic.labels;
+      return std::any_of(labels.begin(), labels.end(),
+                         [&place](const Label& label) { return label.primary && label.span == place; });
+    });
+  };
+  for (Diagnostic& diagnostic : sink.take()) {
+    const bool told = diagnostic.code == "TY005" && diagnostic.severity == Severity::warning &&
+                      !diagnostic.labels.empty() && marked(diagnostic.labels.front().span);
+    if (!told) sink.report(std::move(diagnostic));
+  }
+}
+
 }  // namespace
 
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
@@ -389,6 +405,7 @@ void check_and_suggest(const CheckRequest& request, const CheckOptions& options,
     suggest_options.solver_timeout_ms = options.solver_timeout_ms;
     add_fixes(request, judgement, findings, suggest_options);
   }
+  leave_out_words_told(findings, sink);
   for (Finding& finding : findings) sink.report(std::move(finding.diagnostic));
 }
 
