@@ -48,6 +48,20 @@ std::string shown_name(std::string_view name) {
   return text;
 }
 
+/// The parts between commas, without blanks around them; no empty ones.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const std::size_t first = part.find_first_not_of(' ');
+    if (first != std::string_view::npos)
+      words.emplace_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+    if (comma == std::string_view::npos) return words;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 /// Whether a word of a product name, in any case, is a listed value: "NVIDIA H100 80GB" names `h100`.
 bool names_one_of(std::string_view text, const std::vector<std::string>& values) {
   std::string word;
@@ -210,6 +224,12 @@ class Binder {
         report_value(path, setting, spec, value, place, in_list);
       }
     };
+    if (setting.value.kind() == Value::Kind::string && (spec.type.list || spec.type.any)) {
+      // "attn,mlp" is one way to write such a list.
+      for (const std::string& word : words_of(setting.value.string()))
+        check(Value(word), setting.origin.value, false);
+      return;
+    }
     check(setting.value, setting.origin.value, false);
     if (setting.value.kind() != Value::Kind::list) return;
     for (std::size_t index = 0; index < setting.value.list().size(); ++index) {

@@ -1,29 +1,11 @@
 #include "compiler/ruleset/evaluate.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "compiler/ruleset/expression_evaluator.h"
 #include "compiler/ruleset/rule_walk.h"
 
 namespace capstan {
-namespace {
-
-/// A silent rewrite that has something to say speaks where it overrules what a layer of the config set.
-bool may_speak(const RuleItem& item, const Facts& facts) {
-  if (!item.silent) return true;
-  return !item.message.empty() &&
-         std::any_of(item.assignments.begin(), item.assignments.end(),
-                     [&](const ResolvedAction& action) { return facts.values[action.key].set; });
-}
-
-void drop_unset(const RuleItem& item, const Facts& facts, std::vector<Violation::Change>& changes) {
-  if (!item.silent) return;
-  std::erase_if(changes, [&](const Violation::Change& change) { return !facts.values[change.fact].set; });
-}
-
-}  // namespace
-
 Evaluation evaluate(const ActiveRules& rules, Facts facts) {
   Evaluation evaluation;
   evaluation.final_facts = std::move(facts);
@@ -43,14 +25,13 @@ Evaluation evaluate(const ActiveRules& rules, Facts facts) {
       case RuleItem::Kind::rewrite: {
         const Truth when = walk.takes_place(item);
         if (when == Truth::no) break;
-        if (!may_speak(item, evaluation.final_facts)) {
-          walk.rewrite(item, when, nullptr);
+        if (item.silent && item.message.empty()) {
+          walk.rewrite(item, when);
           break;
         }
         // The values shown are those from before the rewrite.
         Violation violation = walk.violation(index, when == Truth::unknown);
-        walk.rewrite(item, when, &violation.changes);
-        drop_unset(item, evaluation.final_facts, violation.changes);
+        walk.rewrite(item, when, violation.changes);
         if ((violation.undecided && !item.silent) || !violation.changes.empty())
           evaluation.violations.push_back(std::move(violation));
         break;
@@ -77,8 +58,7 @@ std::vector<std::uint32_t> decided_violations(const ActiveRules& rules, Facts& f
         const Truth when = walk.takes_place(item);
         if (when == Truth::no) break;
         changes.clear();
-        walk.rewrite(item, when, may_speak(item, facts) ? &changes : nullptr);
-        drop_unset(item, facts, changes);
+        walk.rewrite(item, when, changes);
         if (!changes.empty()) items.push_back(index);
         break;
       }
@@ -94,7 +74,7 @@ std::optional<Violation> first_rejection(const ActiveRules& rules, Facts& facts)
     if (item.kind == RuleItem::Kind::define) {
       walk.define(item);
     } else if (item.kind == RuleItem::Kind::rewrite) {
-      if (const Truth when = walk.takes_place(item); when != Truth::no) walk.rewrite(item, when, nullptr);
+      if (const Truth when = walk.takes_place(item); when != Truth::no) walk.rewrite(item, when);
     } else if (item.finding == FindingKind::rejects && walk.fails(item) == Truth::yes) {
       return walk.violation(index, false);
     }

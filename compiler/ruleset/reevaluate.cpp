@@ -42,8 +42,7 @@ Reevaluator::Reevaluator(const ActiveRules& rules, const Facts& facts)
         break;
       case RuleItem::Kind::rewrite:
         changes.clear();
-        if (const Truth when = walk_.takes_place(item); when != Truth::no)
-          walk_.rewrite(item, when, item.silent ? nullptr : &changes);
+        if (const Truth when = walk_.takes_place(item); when != Truth::no) walk_.rewrite(item, when, changes);
         violated_[position] = !changes.empty();
         for (const ResolvedAction& action : item.assignments) {
           written_.push_back(now_.values[action.key]);
@@ -86,8 +85,7 @@ std::vector<std::uint32_t> Reevaluator::violations(const std::vector<Assignment>
       case RuleItem::Kind::rewrite:
         for (const ResolvedAction& action : item.assignments) bring_up_to_date(action.key);
         told.clear();
-        if (const Truth when = walk_.takes_place(item); when != Truth::no)
-          walk_.rewrite(item, when, item.silent ? nullptr : &told);
+        if (const Truth when = walk_.takes_place(item); when != Truth::no) walk_.rewrite(item, when, told);
         if (!told.empty()) items.push_back(rules_.items[position]);
         for (const ResolvedAction& action : item.assignments) compare(action.key, *known++);
         break;

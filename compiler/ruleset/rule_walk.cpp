@@ -55,7 +55,18 @@ Truth RuleWalk::takes_place(const RuleItem& item) {
   return when;
 }
 
-void RuleWalk::rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>* changes) {
+void RuleWalk::rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>& changes) {
+  const auto is_set = [this](FactId fact) { return facts_.values[fact].set; };
+  if (!item.silent) return apply(item, when, &changes);
+  const bool speaks =
+      !item.message.empty() && std::any_of(item.assignments.begin(), item.assignments.end(),
+                                           [&](const ResolvedAction& action) { return is_set(action.key); });
+  if (!speaks) return apply(item, when, nullptr);
+  apply(item, when, &changes);
+  std::erase_if(changes, [&](const Violation::Change& change) { return !is_set(change.fact); });
+}
+
+void RuleWalk::apply(const RuleItem& item, Truth when, std::vector<Violation::Change>* changes) {
   after_.clear();
   for (const ResolvedAction& action : item.assignments) {
     assign(after_.emplace_back(),

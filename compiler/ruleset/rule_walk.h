@@ -23,14 +23,17 @@ class RuleWalk {
   Truth fails(const RuleItem& item);
   /// Whether a rewrite takes place.
   Truth takes_place(const RuleItem& item);
-  /// Applies a rewrite and adds its changes to `changes`, unless that is null. All its values are computed
-  /// before the first is assigned. When it is unknown whether it takes place, what it writes becomes unknown,
-  /// and there is no change to tell.
-  void rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>* changes);
+  /// Applies a rewrite. All its values are computed before the first is assigned. When it is unknown whether
+  /// it takes place, what it writes becomes unknown.
+  void rewrite(const RuleItem& item, Truth when) { apply(item, when, nullptr); }
+  /// The same, and adds to `changes` what is told of it: every change, or for a silent rewrite with a message
+  /// those of keys that a layer of the config set. There is none where it is unknown whether it takes place.
+  void rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>& changes);
   /// What is told of the item (index into RuleSet::items) at this point of the walk.
   Violation violation(std::uint32_t index, bool undecided) const;
 
  private:
+  void apply(const RuleItem& item, Truth when, std::vector<Violation::Change>* changes);
   void collect_missing(const RuleItem& item, std::vector<const RuleItem*>& visited,
                        std::vector<FactId>& missing) const;
 

@@ -112,12 +112,13 @@ const Value* value_of(const std::string& path, const Config& config, const Schem
     const Setting* copied = config.find("mixed_precision" + path.substr(section.size()));
     if (copied != nullptr && !copied->value.is_none()) return &copied->value;
   }
-  if (const Setting* setting = config.find(path)) return &setting->value;
+  // An earlier name that is set overrules the present one.
   for (const KeyInfo& key : view.schema().keys()) {
     if (key.renamed_to != path) continue;
     if (const Setting* setting = config.find(key.path)) return &setting->value;
   }
-  return nullptr;
+  const Setting* setting = config.find(path);
+  return setting == nullptr ? nullptr : &setting->value;
 }
 
 /// Why an argument list of the release cannot say a setting; empty when it should be able to.
@@ -285,7 +286,8 @@ TEST(RoundTrip, LegalConfigsSurviveEveryFormat) {
           }
           const std::string why = excuse(entry, *config, view);
           EXPECT_TRUE(!why.empty() && (arguments || why == "of Capstan alone"))
-              << export_format_name(to) << " loses " << entry.path << ": " << entry.why;
+              << export_format_name(to) << " loses " << entry.path << ": " << entry.why << "\n"
+              << write_config(*config, view, ExportFormat::toml).text;
           ++lost[why];
         }
       }
