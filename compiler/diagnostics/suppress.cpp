@@ -120,12 +120,17 @@ std::optional<Suppression> read_one(const Comment& comment, const SourceMap& sou
     return text;
   };
   reason = trim(reason);
-  // `until DATE` at the end; other uses of the word belong to the reason.
-  const auto until = reason.rfind("until ");
-  if (until != std::string_view::npos && (until == 0 || is_blank(reason[until - 1]))) {
+  // `until DATE` or `[until DATE]` at the end; other uses of the word belong to the reason. In brackets it is
+  // always meant as a date.
+  const auto bracket = reason.rfind("[until ");
+  const bool bracketed = bracket != std::string_view::npos;
+  const auto until = bracketed ? bracket + 1 : reason.rfind("until ");
+  if (until != std::string_view::npos && (until == 0 || bracketed || is_blank(reason[until - 1]))) {
     std::string_view date = reason.substr(until + 6);
+    if (bracketed && date.ends_with(']')) date.remove_suffix(1);
+    date = trim(date);
     while (!date.empty() && is_blank(date.front())) date.remove_prefix(1);
-    if (!date.empty() && is_digit(date.front()) && date.find(' ') == std::string_view::npos) {
+    if (bracketed || (!date.empty() && is_digit(date.front()) && date.find(' ') == std::string_view::npos)) {
       const std::size_t begin = static_cast<std::size_t>(date.data() - sources.text(comment.span).data());
       if (!is_date(date)) {
         sink.problem("SU001", fmt::format("`{}` is no date; `YYYY-MM-DD` is needed", date),
@@ -133,7 +138,7 @@ std::optional<Suppression> read_one(const Comment& comment, const SourceMap& sou
         return std::nullopt;
       }
       suppression.until = std::string(date);
-      reason = trim(reason.substr(0, until));
+      reason = trim(reason.substr(0, bracketed ? until - 1 : until));
       if (!today.empty() && suppression.until < today) {
         sink.problem("SU005", fmt::format("this suppression ended on {}", date),
                      reader.span(begin, begin + date.size()));

@@ -110,6 +110,16 @@ TEST(Suppress, ExpiresOnItsDate) {
   EXPECT_EQ(Checked("a = X # capstan: allow CG001 -- until 2027-01-01\n").sink.diagnostics()[0].code,
             "SU002");
   EXPECT_EQ(Checked("a = X # capstan: allow CG001 -- x until 2020-01-01\n", "").shown(), "");
+  // In brackets, as documents write what may be left out.
+  EXPECT_EQ(Checked("a = X # capstan: allow CG001 -- wait [until 2026-11-29]\n").shown(), "");
+  EXPECT_EQ(Checked("a = X # capstan: allow CG001 -- wait [until 2026-11-28]\n").shown(),
+            Checked("a = X # capstan: allow CG001 -- wait until 2026-11-28\n").shown());
+  for (const char* wrong :
+       {"wait [until 2026-02-30]", "wait [until soon]", "[until 2027-01-01] wait until it"})
+    EXPECT_EQ(
+        Checked(std::string("a = X # capstan: allow CG001 -- ") + wrong + "\n").sink.diagnostics()[0].code,
+        "SU001")
+        << wrong;
 }
 
 TEST(Suppress, SyntaxErrorsCannotBeSuppressed) {
