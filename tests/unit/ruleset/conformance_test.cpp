@@ -1,6 +1,9 @@
 // The tables of verdicts of the real framework (tests/conformance, compressed), each with its floor.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "compiler/driver/conformance.h"
 #include "compiler/ruleset/resolve.h"
 #include "tests/support/conformance_tables.h"
@@ -21,6 +24,11 @@ constexpr Table kTables[] = {
     {"core-0.17.0", 99.9, 99},  {"core-0.18.0", 99.9, 99},  {"core-0.19.0", 99.9, 99},
     {"core-head", 99.9, 99}};
 
+std::string documented_page() {
+  std::ifstream file(CAPSTAN_SOURCE_DIR "/docs/conformance.md");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 class ConformanceTable : public testing::TestWithParam<Table> {};
 
 TEST_P(ConformanceTable, AgreesWithTheRealFramework) {
@@ -38,6 +46,10 @@ TEST_P(ConformanceTable, AgreesWithTheRealFramework) {
   EXPECT_GE(100.0 * static_cast<double>(found.named),
             GetParam().least_named * static_cast<double>(found.rejected))
       << summary_line(found);
+  // docs/conformance.md has this very line.
+  const std::string row = conformance_page({found}).substr(conformance_page({}).size());
+  EXPECT_NE(documented_page().find("\n" + row), std::string::npos)
+      << row << "docs/conformance.md is out of date; `capstan rules conformance --markdown` makes it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, ConformanceTable, testing::ValuesIn(kTables), [](const auto& table) {
@@ -45,6 +57,23 @@ INSTANTIATE_TEST_SUITE_P(Releases, ConformanceTable, testing::ValuesIn(kTables),
   for (char& c : name) c = c == '.' || c == '-' ? '_' : c;
   return name;
 });
+
+// The text around the lines, and their number and order; what each line says, the tables' own tests compare.
+TEST(Conformance, DocumentIsCurrent) {
+  const std::string page = documented_page();
+  const std::string head = conformance_page({});
+  ASSERT_TRUE(page.starts_with(head)) << page.substr(0, head.size());
+  std::size_t at = head.size();
+  for (const Table& table : kTables) {
+    const auto stack = stack_of_table(std::string("verdicts-") + table.name + ".jsonl", builtin_schema());
+    ASSERT_TRUE(stack);
+    EXPECT_EQ(page.compare(at, stack->name.size() + 4, "| " + stack->name + " |"), 0) << page.substr(at, 40);
+    at = page.find('\n', at);
+    ASSERT_NE(at, std::string::npos);
+    ++at;
+  }
+  EXPECT_EQ(page.substr(at), "");
+}
 
 TEST(Conformance, SummaryLine) {
   Conformance table;
