@@ -89,7 +89,9 @@ std::vector<RuleFile> load_rule_folder(const std::string& folder, SourceMap& sou
 TextPairs load_rule_documents(const std::string& folder, const std::string& prefix,
                               const std::vector<RuleFile>& files, Sink& sink) {
   TextPairs documents;
-  const std::vector<std::string> markdown = list_files(folder, ".md", sink);
+  // What is wrong with the folder itself was said when its rules were read.
+  Sink said_before;
+  const std::vector<std::string> markdown = list_files(folder, ".md", said_before);
   for (const RuleFile& file : files) {
     if (!needs_document(file.syntax)) continue;
     const std::string wanted = document_path(file.path);
