@@ -287,9 +287,29 @@ const Token prefix([](const char*& at, TreeBuilder& builder) {
   return false;
 });
 
+/// Whether the item goes on at `first`, on a line behind that of `at`: with its next field, or its end.
+bool begins_field(const char* at, const char* first, const TreeBuilder& builder) {
+  if (std::find(at, first, '\n') == first || first == builder.scan.end) return false;
+  if (*first == '}') return builder.calls.empty();
+  constexpr std::string_view kFields[] = {"kind",   "severity", "enforcer", "frontends", "applies",
+                                          "phase",  "when",     "require",  "blame",     "message",
+                                          "why",    "raises",   "fix",      "source",    "evidence",
+                                          "silent", "set",      "value",    "doc"};
+  const char* const last = std::find_if(first, builder.scan.end, [](char c) { return c < 'a' || c > 'z'; });
+  const std::string_view word(first, static_cast<std::size_t>(last - first));
+  return last != builder.scan.end && (*last == ' ' || *last == '\t') &&
+         std::find(std::begin(kFields), std::end(kFields), word) != std::end(kFields);
+}
+
 const Token literal([](const char*& at, TreeBuilder& builder) {
   RuleScan& scan = builder.scan;
   const char* const first = skip_blanks(at, scan.end);
+  if (!scan.fatal && begins_field(at, first, builder)) {
+    // The field lacks its value; what stands on the next line is not to blame.
+    scan.fail(at, at, "the line ends too early");
+    scan.fatal->expected = {"`not`", "a value"};
+    return false;
+  }
   if (scan.fatal || first == scan.end) {
     scan.expect(first, "a value");
     return false;
