@@ -14,6 +14,7 @@
 #include "compiler/driver/usage_error.h"
 #include "compiler/ruleset/load_folder.h"
 #include "compiler/ruleset/message.h"
+#include "compiler/ruleset/message_fragment.h"
 
 namespace capstan {
 namespace {
@@ -32,8 +33,10 @@ std::size_t own_text(std::string_view pattern) {
       std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '*' && c != ' '; }));
 }
 
-/// Rules whose framework message stands in the line; the one that matches most of it first.
-std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, const std::string& line) {
+/// Rules whose framework message stands in the line; the one that matches most of it first. `most` gets how
+/// much that is.
+std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, const std::string& line,
+                                       std::size_t& most) {
   std::vector<std::pair<std::size_t, const RuleGroup*>> found;
   for (const RuleGroup& group : groups) {
     std::size_t best = 0;
@@ -48,9 +51,50 @@ std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, con
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
+  most = found.empty() ? 0 : found.front().first;
   std::vector<RuleGroup> sorted;
   for (const auto& [size, group] : found) sorted.push_back(*group);
   return sorted;
+}
+
+// A piece of a message with less text of its own than this could be of any rule.
+constexpr std::size_t kFewestOfFragment = 20;
+constexpr std::size_t kLongestFragment = 2000;
+
+/// A rule, and the message of the framework that the text is a piece of.
+struct FragmentMatch {
+  const RuleGroup* group;
+  std::string pattern;
+};
+
+/// Rules that know a message of which the text is a piece, with more of it than `known` characters: those
+/// alone that have most.
+std::vector<FragmentMatch> find_by_fragment(const std::vector<RuleGroup>& groups, const std::string& text,
+                                            std::size_t known) {
+  std::vector<FragmentMatch> found;
+  if (own_text(text) < kFewestOfFragment || text.size() > kLongestFragment) return found;
+  std::size_t most = std::max(kFewestOfFragment, known + 1);
+  for (const RuleGroup& group : groups) {
+    FragmentMatch match{nullptr, {}};
+    for (const RuleItem* item : group.items) {
+      for (const std::string& pattern : item->raises) {
+        const std::size_t size = fragment_of_pattern(pattern, text);
+        if (size < most) continue;
+        if (size > most) found.clear();
+        if (size > most || match.group == nullptr) match = {&group, pattern};
+        most = size;
+      }
+    }
+    if (match.group != nullptr) found.push_back(std::move(match));
+  }
+  return found;
+}
+
+std::string list_fragments(const std::vector<FragmentMatch>& found) {
+  std::string out = fmt::format("{} rules know a message with this text:\n", found.size());
+  for (const FragmentMatch& match : found)
+    out += fmt::format("{:<6} {}: {}\n", match.group->code, match.group->first().name, match.pattern);
+  return out;
 }
 
 std::string document_of(const RuleItem& item) {
@@ -95,7 +139,13 @@ std::string explain(const ExplainOptions& options) {
   }
   if (found.empty()) {
     if (const CodeInfo* info = find_code(text)) return explain_builtin(*info, options.format);
-    found = find_by_message(groups, text);
+    std::size_t most = 0;
+    found = find_by_message(groups, text, most);
+    // A message without its end is told from the bare beginnings that some rules know ("AssertionError").
+    const std::vector<FragmentMatch> fragments = find_by_fragment(groups, text, most);
+    if (fragments.size() > 1 && options.format == "text") return list_fragments(fragments);
+    if (!fragments.empty()) found.clear();
+    for (const FragmentMatch& match : fragments) found.push_back(*match.group);
   }
   if (found.empty()) fail_unknown(groups, text);
   std::vector<std::string> documents;
@@ -117,7 +167,7 @@ void add_explain_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = program.add_subcommand(
       "explain", "a rule in full, by its code, its name, or a line of the framework's log");
-  command->add_option("what", options->words, "code, name, or text of a log line")
+  command->add_option("what", options->words, "code, name, or a log line or a piece of one")
       ->required()
       ->type_name("CODE|TEXT");
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "compiler/ruleset/message_fragment.h"
 #include "compiler/ruleset/rule_values.h"
 #include "tests/unit/ruleset/rule_fixture.h"
 
@@ -187,6 +188,12 @@ TEST(Evaluate, LongListsAreNotQuadratic) {
 
 TEST(Patterns, Stars) {
   EXPECT_TRUE(matches_pattern("*both moe and moe_router*", "x must not contain both moe and moe_router."));
+  EXPECT_EQ(fragment_of_pattern("the * size (*) is odd", "size (7) is"), 8u);       // within
+  EXPECT_EQ(fragment_of_pattern("the * size (*) is odd", "Error: the batch"), 3u);  // begins before
+  EXPECT_EQ(fragment_of_pattern("the * size (*) is odd", "the size (7) is"), 8u);   // begins at a star
+  EXPECT_EQ(fragment_of_pattern("the size is odd", "size is odd, at line 3"), 0u);  // ends behind
+  EXPECT_EQ(fragment_of_pattern("the size is odd", "size is even"), 0u);
+  EXPECT_EQ(fragment_of_pattern("", "x"), 0u);
   EXPECT_TRUE(matches_pattern("a*b*c", "aXbYbZc"));
   EXPECT_FALSE(matches_pattern("a*b", "abc"));
   EXPECT_TRUE(matches_pattern("*", ""));
