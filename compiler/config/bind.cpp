@@ -321,11 +321,22 @@ class Binder {
     } else {
       diagnostic = start("TY001", std::string(section), place,
                          fmt::format("unknown section `{}`", shown_name(section)));
-      if (const std::string near = schema_.nearest_section(section); !near.empty()) {
+      if (const std::string_view way_out = way_out_of(section); !way_out.empty()) {
+        help(diagnostic, std::string(way_out));
+      } else if (const std::string near = schema_.nearest_section(section); !near.empty()) {
         help(diagnostic, fmt::format("did you mean `{}`?", near));
       }
     }
     sink_.report(std::move(diagnostic));
+  }
+
+  /// Of sections that Bridge has and that hold no keys of a config.
+  static std::string_view way_out_of(std::string_view section) {
+    if (section == "env_vars")
+      return "variables of the job stand in `[env]`; Bridge knows them as `env_vars` from 0.6 on";
+    if (section == "optimizer_config_override_provider")
+      return "leave it out: it is an object that only Python can build, and it has no keys";
+    return {};
   }
 
   Diagnostic start(const char* code, std::string path, Span place, std::string message) const {
