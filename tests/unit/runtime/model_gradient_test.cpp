@@ -59,10 +59,10 @@ class ModelGradient {
       // Some of the elements of each parameter: first, last, and a stride between.
       const std::size_t stride = std::max<std::size_t>(1, value.size() / 5);
       for (std::size_t e = 0; e < value.size(); e += stride) {
-        const auto at = [&](double shift) {
+        const auto at = [&, id = parameter->id](double shift) {
           Numbers moved = value;
           moved[e] += shift;
-          harness_.set(parameter->id, moved);
+          harness_.set(id, moved);
           return loss();
         };
         const double slope = (at(kStep) - at(-kStep)) / (2 * kStep);
