@@ -56,9 +56,9 @@ void bound_findings(std::vector<Diagnostic>& diagnostics, std::size_t most) {
     closing.code = info.code;
     closing.name = info.name;
     closing.severity = group.severity;
-    closing.message = fmt::format("{} more finding{} of {} ({}) from here on {} not shown", group.dropped,
-                                  group.dropped == 1 ? "" : "s", key.second, group.name,
-                                  group.dropped == 1 ? "is" : "are");
+    closing.message =
+        fmt::format("{} more finding{} of {} ({}) from here on {} not shown", group.dropped,
+                    group.dropped == 1 ? "" : "s", key.second, group.name, group.dropped == 1 ? "is" : "are");
     closing.arguments.emplace_back("code", Value(key.second));
     closing.arguments.emplace_back("count", Value(static_cast<std::int64_t>(group.dropped)));
     if (group.first.exists()) closing.labels.push_back({group.first, {}, true});

@@ -1,5 +1,5 @@
-// How many findings of one code are shown for one file: a generated file with a hundred thousand unknown keys is
-// told by the first of them.
+// How many findings of one code are shown for one file: a generated file with a hundred thousand unknown keys
+// is told by the first of them.
 #pragma once
 
 #include <cstddef>

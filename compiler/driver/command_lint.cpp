@@ -240,7 +240,8 @@ int lint(LintOptions options) {
     write_output(options.write_baseline, text, workspace.sources());
     const std::size_t count = linter.findings.size();
     if (options.write_baseline != "-")
-      fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s", safe_text(options.write_baseline));
+      fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s",
+                 safe_text(options.write_baseline));
     return kExitClean;
   }
   if (baseline) linter.summary.baselined = apply_baseline(linter.findings, *baseline, workspace.sources());

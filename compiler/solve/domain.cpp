@@ -86,13 +86,19 @@ bool list_of_strings(const Value& value) {
 /// Numbers near the current one that make comparisons and divisions come out.
 std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact) {
   std::vector<std::int64_t> numbers;
-  const auto add_number = [&](std::int64_t number) {
+  // Most keys are sizes and counts: 0 and below are values only where a rule or the default names them.
+  const auto add_named = [&](std::int64_t number) {
     if (number >= -1 && std::find(numbers.begin(), numbers.end(), number) == numbers.end())
       numbers.push_back(number);
   };
+  const auto add_number = [&](std::int64_t number) {
+    if (number >= 1) add_named(number);
+  };
+  if (const Value& value = default_choice(subject, fact).value; value.kind() == Value::Kind::integer)
+    add_named(value.integer());
   for (const Value& literal : subject.book.candidates.literals(fact)) {
     if (literal.kind() != Value::Kind::integer || std::abs(literal.integer()) > (1ll << 40)) continue;
-    add_number(literal.integer());
+    add_named(literal.integer());
     add_number(literal.integer() + 1);
     add_number(literal.integer() - 1);
   }
@@ -112,7 +118,7 @@ std::vector<std::int64_t> integer_candidates(const Subject& subject, FactId fact
     }
     for (const std::int64_t factor : {2, 3, 4, 8}) add_number(value * factor);
   }
-  for (const std::int64_t number : {0, 1, 2, 4, 8}) add_number(number);
+  for (const std::int64_t number : {1, 2, 4, 8}) add_number(number);
   const Value& now = subject.facts.values[fact].value;
   const double center = now.is_number() ? now.number() : 1;
   const auto distance = [center](std::int64_t number) {

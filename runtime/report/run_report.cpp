@@ -37,7 +37,8 @@ Json speed_json(const RunReport& report, const Spread& step_ms, const Spread& is
   return {
       {"step_ms", spread_json(step_ms)},
       {"host_issue_us", spread_json(issue_us)},
-      {"tokens_per_s", json_number(per_second(static_cast<double>(dims.tokens() * dims.micro_batches), step_ms))},
+      {"tokens_per_s",
+       json_number(per_second(static_cast<double>(dims.tokens() * dims.micro_batches), step_ms))},
       {"model_tflops_per_s", json_number(per_second(report.plan->model_flops_per_step, step_ms) * 1e-12)}};
 }
 
