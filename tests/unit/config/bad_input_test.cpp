@@ -17,13 +17,13 @@ const SchemaView& view_of(ConfigFormat format) {
 }
 
 /// "line:column CODE `text`; ..." of the findings.
-struct Read {
+struct ReadText {
   SourceMap sources;
   Sink sink;
   ReadRecord record;
   Config config;
 
-  Read(ConfigFormat format, std::string text) {
+  ReadText(ConfigFormat format, std::string text) {
     const SourceId id = sources.add("x", std::move(text), SourceKind::file);
     const auto layers = read_config(id, format, view_of(format), sources, disk_reader(), sink, record);
     if (layers) config = compose(*layers, sink);
@@ -56,7 +56,7 @@ TEST(BadInput, ByteOrderMarksAndWindowsLineEndsHideNothing) {
       {ConfigFormat::hydra, "model.num_layers=2\r\nmodel.hidden_size=64\r\n"},
       {ConfigFormat::hf_config, "{\"num_hidden_layers\": 2,\r\n\t\"hidden_size\": 64}\r\n"}};
   for (const auto& [format, text] : texts) {
-    const Read read(format, mark + text);
+    const ReadText read(format, mark + text);
     EXPECT_EQ(read.findings(), "") << format_name(format);
     EXPECT_EQ(read.value("model.num_layers"), "2") << format_name(format);
     EXPECT_EQ(read.value("model.hidden_size"), "64") << format_name(format);
@@ -64,71 +64,74 @@ TEST(BadInput, ByteOrderMarksAndWindowsLineEndsHideNothing) {
 }
 
 TEST(BadInput, QuotesThatDoNotCloseAreNamedAtTheirOpening) {
-  EXPECT_EQ(Read(ConfigFormat::bridge_yaml, "model:\n  num_layers: \"2\n  hidden_size: 64\n").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, "model:\n  num_layers: \"2\n  hidden_size: 64\n").findings(),
             "2:15 SY007 `\"`");
-  EXPECT_EQ(Read(ConfigFormat::functional_test, "MODEL_ARGS:\n  --num-layers: '2\n").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::functional_test, "MODEL_ARGS:\n  --num-layers: '2\n").findings(),
             "2:17 SY007 `'`");
-  EXPECT_EQ(Read(ConfigFormat::hf_config, "{\"hidden_size\": 64, \"model_type\": \"llama}\n").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::hf_config, "{\"hidden_size\": 64, \"model_type\": \"llama}\n").findings(),
             "1:35 SY007 `\"`");
-  EXPECT_EQ(Read(ConfigFormat::megatron_args, "t.py --a 1 \\\n --num-layers \"2 --b\n").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::megatron_args, "t.py --a 1 \\\n --num-layers \"2 --b\n").findings(),
             "2:15 SY008 `\"`");
-  EXPECT_EQ(Read(ConfigFormat::python, "cfg.model.a = 1\ncfg.model.b = 'x\n").findings(), "2:15 SY009 `'`");
-  EXPECT_EQ(Read(ConfigFormat::hydra, "model.num_layers=2\nmodel.x='y\n").findings(), "2:11 SY005 ``");
-  EXPECT_EQ(Read(ConfigFormat::toml, "[model]\nx = \"y\n").findings().substr(0, 10), "2:5 SY001 ");
+  EXPECT_EQ(ReadText(ConfigFormat::python, "cfg.model.a = 1\ncfg.model.b = 'x\n").findings(),
+            "2:15 SY009 `'`");
+  EXPECT_EQ(ReadText(ConfigFormat::hydra, "model.num_layers=2\nmodel.x='y\n").findings(), "2:11 SY005 ``");
+  EXPECT_EQ(ReadText(ConfigFormat::toml, "[model]\nx = \"y\n").findings().substr(0, 10), "2:5 SY001 ");
 }
 
 TEST(BadInput, WhatStandsTwiceIsNamed) {
-  EXPECT_EQ(Read(ConfigFormat::bridge_yaml, "model:\n  num_layers: 2\n  num_layers: 4\n").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, "model:\n  num_layers: 2\n  num_layers: 4\n").findings(),
             "3:3 EX007 `num_layers`");
-  EXPECT_EQ(Read(ConfigFormat::hf_config, "{\"hidden_size\": 64,\n \"hidden_size\": 128}").findings(),
+  EXPECT_EQ(ReadText(ConfigFormat::hf_config, "{\"hidden_size\": 64,\n \"hidden_size\": 128}").findings(),
             "2:2 EX007 `\"hidden_size\"`");
-  const Read arguments(ConfigFormat::megatron_args,
-                       "--num-layers 2 --hidden-size 64 --bf16\n--num-layers 4 --hidden-size 64 --bf16\n");
+  const ReadText arguments(
+      ConfigFormat::megatron_args,
+      "--num-layers 2 --hidden-size 64 --bf16\n--num-layers 4 --hidden-size 64 --bf16\n");
   EXPECT_EQ(arguments.findings(), "2:1 EX007 `--num-layers`");  // the others say the same again
   EXPECT_EQ(arguments.value("model.num_layers"), "4");
-  const Read overrides(ConfigFormat::hydra,
-                       "model.num_layers=2\nmodel.hidden_size=64\n+model.num_layers=4\n"
-                       "model.hidden_size=64\n");
+  const ReadText overrides(ConfigFormat::hydra,
+                           "model.num_layers=2\nmodel.hidden_size=64\n+model.num_layers=4\n"
+                           "model.hidden_size=64\n");
   EXPECT_EQ(overrides.findings(), "3:2 EX007 `model.num_layers`");
   EXPECT_EQ(overrides.value("model.num_layers"), "4");
-  const Read recipe(ConfigFormat::python, "cfg.env_vars = {'A': '1', 'A': '2'}\n");
+  const ReadText recipe(ConfigFormat::python, "cfg.env_vars = {'A': '1', 'A': '2'}\n");
   EXPECT_EQ(recipe.findings(), "1:27 EX007 `'A'`");
   EXPECT_EQ(recipe.value("env.A"), "\"2\"");
 }
 
 TEST(BadInput, VariablesThatAreNoPlainValuesAreOpen) {
-  const Read test(ConfigFormat::functional_test,
-                  "ENV_VARS:\n  A: [1]\n  B: 2\nMODEL_ARGS:\n  --bf16: true\n");
+  const ReadText test(ConfigFormat::functional_test,
+                      "ENV_VARS:\n  A: [1]\n  B: 2\nMODEL_ARGS:\n  --bf16: true\n");
   EXPECT_EQ(test.findings(), "2:6 EX002 `[1]`");
   EXPECT_EQ(test.value("env.B"), "\"2\"");
-  EXPECT_EQ(Read(ConfigFormat::functional_test, "ENV_VARS:\n- A\nMODEL_ARGS:\n  --bf16: true\n").findings(),
-            "2:1 EX002 `- A`");
-  const Read run_config(ConfigFormat::bridge_yaml, "env_vars:\n  A: [1]\n  B: 2\n");
+  EXPECT_EQ(
+      ReadText(ConfigFormat::functional_test, "ENV_VARS:\n- A\nMODEL_ARGS:\n  --bf16: true\n").findings(),
+      "2:1 EX002 `- A`");
+  const ReadText run_config(ConfigFormat::bridge_yaml, "env_vars:\n  A: [1]\n  B: 2\n");
   EXPECT_EQ(run_config.findings(), "2:6 EX004 `[1]`");
   EXPECT_EQ(run_config.value("env.A"), "\"?\"");
   EXPECT_EQ(run_config.value("env.B"), "\"2\"");
-  const Read overrides(ConfigFormat::hydra, "++env_vars.A=[1]\n++env_vars.B=2\n");
+  const ReadText overrides(ConfigFormat::hydra, "++env_vars.A=[1]\n++env_vars.B=2\n");
   EXPECT_EQ(overrides.findings(), "1:14 EX004 `[1]`");
   EXPECT_EQ(overrides.value("env.A"), "\"?\"");
-  const Read recipe(ConfigFormat::python,
-                    "cfg.env_vars = {'A': [1]}\ncfg.env_vars['B'] = f()\nos.environ['C'] = 'x'\n");
+  const ReadText recipe(ConfigFormat::python,
+                        "cfg.env_vars = {'A': [1]}\ncfg.env_vars['B'] = f()\nos.environ['C'] = 'x'\n");
   EXPECT_EQ(recipe.findings(), "1:22 EX004 `[1]`; 2:21 EX004 `f()`");
   EXPECT_EQ(recipe.value("env.A") + recipe.value("env.B") + recipe.value("env.C"), "\"?\"\"?\"\"x\"");
 }
 
 TEST(BadInput, RecipesThatSetUnknownKeysSaySo) {
-  const Read recipe(ConfigFormat::python,
-                    "cfg.model.num_layers = 2\ncfg[name].x = 1\ncfg.model[name] = 1\nprepare(cfg)\n"
-                    "cfg['model']['hidden_size'] = 64\n");
+  const ReadText recipe(ConfigFormat::python,
+                        "cfg.model.num_layers = 2\ncfg[name].x = 1\ncfg.model[name] = 1\nprepare(cfg)\n"
+                        "cfg['model']['hidden_size'] = 64\n");
   EXPECT_EQ(recipe.findings(),
             "4:1 EX006 `prepare(cfg)`; 2:1 EX004 `cfg[name].x`; 3:1 EX004 `cfg.model[name]`");
   EXPECT_EQ(recipe.value("model.hidden_size"), "64");
 }
 
 TEST(BadInput, RecipesAreNotTypeChecked) {
-  const Read recipe(ConfigFormat::python,
-                    "cfg.model.attention_backend = None\ncfg.train.manual_gc_eval = 100\n"
-                    "cfg.model.num_layers = 'x'\ncfg.model.num_query_groups = None\n");
+  const ReadText recipe(ConfigFormat::python,
+                        "cfg.model.attention_backend = None\ncfg.train.manual_gc_eval = 100\n"
+                        "cfg.model.num_layers = 'x'\ncfg.model.num_query_groups = None\n");
   EXPECT_EQ(recipe.findings(), "1:31 EX004 `None`; 2:28 EX004 `100`");
   EXPECT_EQ(recipe.value("model.attention_backend") + recipe.value("train.manual_gc_eval"), "\"?\"\"?\"");
   EXPECT_EQ(recipe.value("model.num_layers"), "\"x\"");       // told where types are checked
@@ -137,7 +140,7 @@ TEST(BadInput, RecipesAreNotTypeChecked) {
 
 TEST(BadInput, KeysThatARecipesBaseMaySetAreOpen) {
   const auto open = [](const char* text) {
-    Read recipe(ConfigFormat::python, text);
+    ReadText recipe(ConfigFormat::python, text);
     open_unset_keys(recipe.record, view_of(ConfigFormat::python), recipe.config);
     const auto has = [&](const char* path) {
       const auto& keys = recipe.config.open;
@@ -159,7 +162,7 @@ TEST(BadInput, KeysThatARecipesBaseMaySetAreOpen) {
 
 TEST(BadInput, JsonIsToldByItsName) {
   EXPECT_EQ(detect_format("config.json", "[1, 2]\n"), ConfigFormat::hf_config);
-  EXPECT_EQ(Read(ConfigFormat::hf_config, "[1, 2]\n").findings(), "1:1 EX005 `[`");
+  EXPECT_EQ(ReadText(ConfigFormat::hf_config, "[1, 2]\n").findings(), "1:1 EX005 `[`");
 }
 
 }  // namespace

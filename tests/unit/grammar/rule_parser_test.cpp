@@ -30,14 +30,14 @@ rule CG004 graph-modules-moe-and-router {
 }
 )";
 
-struct Parsed {
+struct ParsedRules {
   SourceMap sources;
   std::vector<RuleProblem> problems;
   std::optional<RuleFileSyntax> file;
 };
 
-Parsed parse(std::string text) {
-  Parsed parsed;
+ParsedRules parse(std::string text) {
+  ParsedRules parsed;
   const SourceId source = parsed.sources.add("test.rule", std::move(text), SourceKind::file);
   parsed.file = parse_rule_file(source, parsed.sources, parsed.problems);
   return parsed;
@@ -53,7 +53,7 @@ std::string canonical(const std::string& expression) {
 
 /// "line:column message" of the only problem.
 std::string only_problem(std::string text) {
-  const Parsed parsed = parse(std::move(text));
+  const ParsedRules parsed = parse(std::move(text));
   if (parsed.problems.size() != 1) return std::to_string(parsed.problems.size()) + " problems";
   const RuleProblem& problem = parsed.problems.front();
   const LineColumn place = parsed.sources[problem.where.source].locate(problem.where.begin);
@@ -61,7 +61,7 @@ std::string only_problem(std::string text) {
 }
 
 TEST(RuleParser, ReadsTheDocumentedRule) {
-  const Parsed parsed = parse(kRule);
+  const ParsedRules parsed = parse(kRule);
   ASSERT_TRUE(parsed.file && parsed.problems.empty()) << only_problem(kRule);
   ASSERT_EQ(parsed.file->rules.size(), 1u);
   const RuleSyntax& rule = parsed.file->rules[0];
@@ -86,15 +86,15 @@ TEST(RuleParser, ReadsTheDocumentedRule) {
 }
 
 TEST(RuleParser, PrintsWhatParsesToTheSame) {
-  const Parsed first = parse(kRule);
+  const ParsedRules first = parse(kRule);
   const std::string text = print(*first.file);
-  const Parsed second = parse(text);
+  const ParsedRules second = parse(text);
   ASSERT_TRUE(second.file) << text;
   EXPECT_EQ(print(*second.file), text);
 }
 
 TEST(RuleParser, BinaryFormKeepsEverything) {
-  const Parsed parsed = parse(kRule);
+  const ParsedRules parsed = parse(kRule);
   const std::string bytes = encode_binary(*parsed.file);
   const auto decoded = decode_binary(bytes);
   ASSERT_TRUE(decoded);
@@ -206,7 +206,7 @@ TEST(RuleParser, NamesAllMissingFields) {
 }
 
 TEST(RuleParser, KeepsGoodItemsBesideIncompleteOnes) {
-  const Parsed parsed = parse("define a.b { applies any phase p 1 value 3 }\ndefine c.d { value 3 }");
+  const ParsedRules parsed = parse("define a.b { applies any phase p 1 value 3 }\ndefine c.d { value 3 }");
   ASSERT_TRUE(parsed.file);
   EXPECT_EQ(parsed.file->defines.size(), 1u);
   ASSERT_EQ(parsed.problems.size(), 1u);
@@ -237,7 +237,7 @@ TEST(RuleParser, PointsAtSyntaxErrors) {
 }
 
 TEST(RuleParser, TakesAnEmptyFile) {
-  const Parsed parsed = parse("# nothing here\n");
+  const ParsedRules parsed = parse("# nothing here\n");
   ASSERT_TRUE(parsed.file);
   EXPECT_TRUE(parsed.file->rules.empty() && parsed.problems.empty());
 }

@@ -8,12 +8,12 @@
 namespace capstan {
 namespace {
 
-struct Parsed {
+struct ParsedToml {
   SourceMap sources;
   SyntaxProblem problem;
   std::optional<SyntaxNode> tree;
 
-  explicit Parsed(std::string text) {
+  explicit ParsedToml(std::string text) {
     const SourceId id = sources.add("test.toml", std::move(text), SourceKind::file);
     tree = parse_toml(id, sources, problem);
   }
@@ -40,7 +40,7 @@ struct Parsed {
 };
 
 TEST(TomlDocument, GivesExactByteSpansOfKeysAndValues) {
-  const Parsed parsed("[model] # é\nname = \"ü\" # c\nsizes = [ 1, 20,\n  3 ]\n");
+  const ParsedToml parsed("[model] # é\nname = \"ü\" # c\nsizes = [ 1, 20,\n  3 ]\n");
   ASSERT_TRUE(parsed.tree);
   const SyntaxEntry& name = parsed.entry({"model", "name"});
   EXPECT_EQ(name.key_span, (Span{0, 13, 17}));
@@ -57,7 +57,7 @@ TEST(TomlDocument, GivesExactByteSpansOfKeysAndValues) {
 }
 
 TEST(TomlDocument, KeepsTheOrderOfTheText) {
-  const Parsed parsed("zebra = 1\napple = 2\n[b]\n[a]\nz = 1\na = { y = 1, x = 2 }\n");
+  const ParsedToml parsed("zebra = 1\napple = 2\n[b]\n[a]\nz = 1\na = { y = 1, x = 2 }\n");
   ASSERT_TRUE(parsed.tree);
   std::string order;
   for (const SyntaxEntry& entry : parsed.tree->entries) order += entry.key + " ";
@@ -67,7 +67,7 @@ TEST(TomlDocument, KeepsTheOrderOfTheText) {
 }
 
 TEST(TomlDocument, PlacesDottedKeysHeadersAndArraysOfTables) {
-  const Parsed parsed("[[run]]\nx.y = 1\n[[run]]\n[run.\"a ]b\".c] # h\nk = 2\n");
+  const ParsedToml parsed("[[run]]\nx.y = 1\n[[run]]\n[run.\"a ]b\".c] # h\nk = 2\n");
   ASSERT_TRUE(parsed.tree);
   const SyntaxNode& runs = parsed.entry({"run"}).value;
   ASSERT_EQ(runs.kind, SyntaxNode::Kind::list);
@@ -85,7 +85,7 @@ TEST(TomlDocument, PlacesDottedKeysHeadersAndArraysOfTables) {
 }
 
 TEST(TomlDocument, TypesScalars) {
-  const Parsed parsed("a = 1\nb = 1.0\nc = true\nd = 'x'\ne = 0x10\nf = -inf\ng = 1_000\nh = 1e3\n");
+  const ParsedToml parsed("a = 1\nb = 1.0\nc = true\nd = 'x'\ne = 0x10\nf = -inf\ng = 1_000\nh = 1e3\n");
   ASSERT_TRUE(parsed.tree);
   EXPECT_EQ(parsed.entry({"a"}).value.scalar, Value(1));
   EXPECT_EQ(parsed.entry({"b"}).value.scalar, Value(1.0));
@@ -99,7 +99,7 @@ TEST(TomlDocument, TypesScalars) {
 }
 
 TEST(TomlDocument, DatesAreUnsupportedNodesWithTheirPlace) {
-  const Parsed parsed("a = 1979-05-27\nb = 07:32:00 # t\nc = 1979-05-27T07:32:00Z\n");
+  const ParsedToml parsed("a = 1979-05-27\nb = 07:32:00 # t\nc = 1979-05-27T07:32:00Z\n");
   ASSERT_TRUE(parsed.tree);
   EXPECT_EQ(parsed.entry({"a"}).value.kind, SyntaxNode::Kind::unsupported);
   EXPECT_EQ(parsed.entry({"a"}).value.what, "date");
@@ -109,7 +109,7 @@ TEST(TomlDocument, DatesAreUnsupportedNodesWithTheirPlace) {
 }
 
 TEST(TomlDocument, ByteOrderMarkAndCarriageReturnsKeepPlacesExact) {
-  const Parsed parsed(
+  const ParsedToml parsed(
       "\xEF\xBB\xBF"
       "a = 1\r\nb = \"x\"\r\n");
   ASSERT_TRUE(parsed.tree);
@@ -119,7 +119,7 @@ TEST(TomlDocument, ByteOrderMarkAndCarriageReturnsKeepPlacesExact) {
 
 TEST(TomlDocument, EmptyTextsAreEmptyTables) {
   for (const char* text : {"", "\n", "# only a comment", "\xEF\xBB\xBF"}) {
-    const Parsed parsed(text);
+    const ParsedToml parsed(text);
     ASSERT_TRUE(parsed.tree) << text;
     EXPECT_TRUE(parsed.tree->entries.empty());
   }
@@ -133,7 +133,7 @@ struct BadText {
 class TomlProblem : public testing::TestWithParam<BadText> {};
 
 TEST_P(TomlProblem, IsShownAtItsPlace) {
-  const Parsed parsed(GetParam().text);
+  const ParsedToml parsed(GetParam().text);
   ASSERT_FALSE(parsed.tree);
   EXPECT_EQ(parsed.shown(), GetParam().shown);
 }
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"a = \"\xed\xa0\x80\"", "1:6 `\xed` byte 0xED is no valid UTF-8 here"}));
 
 TEST(TomlDocument, NulBytesAreNamed) {
-  const Parsed parsed(std::string("a = 1\nb\0 = 2", 12));
+  const ParsedToml parsed(std::string("a = 1\nb\0 = 2", 12));
   ASSERT_FALSE(parsed.tree);
   EXPECT_EQ(parsed.problem.where, (Span{0, 7, 8}));
   EXPECT_EQ(parsed.problem.message, "a NUL byte stands in the text; this looks like a binary file");
@@ -176,27 +176,27 @@ TEST(TomlDocument, NestingIsBounded) {
   const auto nested = [](std::size_t depth) {
     return "a = " + std::string(depth, '[') + "1" + std::string(depth, ']');
   };
-  EXPECT_TRUE(Parsed(nested(64)).tree);
-  const Parsed deep(nested(65));
+  EXPECT_TRUE(ParsedToml(nested(64)).tree);
+  const ParsedToml deep(nested(65));
   ASSERT_FALSE(deep.tree);
   EXPECT_EQ(deep.problem.message, "nesting is deeper than 64 levels");
   EXPECT_EQ(deep.problem.where, (Span{0, 4 + 64, 4 + 65}));
-  EXPECT_FALSE(Parsed(nested(1000000)).tree);
+  EXPECT_FALSE(ParsedToml(nested(1000000)).tree);
 
   std::string dotted = "a";
   for (int i = 0; i < 63; ++i) dotted += ".a";
-  EXPECT_TRUE(Parsed(dotted + " = 1.5").tree);
-  EXPECT_FALSE(Parsed(dotted + ".a = 1").tree);
-  EXPECT_TRUE(Parsed("[" + dotted + "]\n").tree);
-  EXPECT_FALSE(Parsed("[" + dotted + "]\nx.y = 1").tree);
-  EXPECT_FALSE(Parsed("x = { " + dotted + " = 1 }").tree);
-  EXPECT_TRUE(Parsed("x = [" +
-                     [] {
-                       std::string many;
-                       for (int i = 0; i < 200; ++i) many += "[1.5, 2.5], {a.b = 1.5},";
-                       return many;
-                     }() +
-                     "]")
+  EXPECT_TRUE(ParsedToml(dotted + " = 1.5").tree);
+  EXPECT_FALSE(ParsedToml(dotted + ".a = 1").tree);
+  EXPECT_TRUE(ParsedToml("[" + dotted + "]\n").tree);
+  EXPECT_FALSE(ParsedToml("[" + dotted + "]\nx.y = 1").tree);
+  EXPECT_FALSE(ParsedToml("x = { " + dotted + " = 1 }").tree);
+  EXPECT_TRUE(ParsedToml("x = [" +
+                         [] {
+                           std::string many;
+                           for (int i = 0; i < 200; ++i) many += "[1.5, 2.5], {a.b = 1.5},";
+                           return many;
+                         }() +
+                         "]")
                   .tree);
 }
 
@@ -207,18 +207,18 @@ TEST(TomlDocument, ReadsLargeTextsInTime) {
   std::string lines = "[a]\n";
   for (int i = 0; lines.size() < (10u << 20); ++i)
     lines += "key_" + std::to_string(i) + " = \"some value\"\n";
-  EXPECT_TRUE(Parsed(lines).tree);
+  EXPECT_TRUE(ParsedToml(lines).tree);
   std::string ascii = "a = [";
   while (ascii.size() < (10u << 20)) ascii += "\"some value\", ";
-  EXPECT_TRUE(Parsed(ascii + "]").tree);
+  EXPECT_TRUE(ParsedToml(ascii + "]").tree);
   std::string wide = "a = [";
   while (wide.size() < (4u << 20)) wide += "\"sömé välüé\", ";
-  const Parsed parsed(wide + "17]");
+  const ParsedToml parsed(wide + "17]");
   ASSERT_TRUE(parsed.tree);
   EXPECT_EQ(parsed.text(parsed.entry({"a"}).value.items.back().span), "17");
   std::string tables;
   for (int i = 0; tables.size() < (10u << 20); ++i) tables += "a" + std::to_string(i) + ".b = 1\n";
-  const Parsed refused(tables);
+  const ParsedToml refused(tables);
   ASSERT_FALSE(refused.tree);
   EXPECT_EQ(refused.problem.message, "the text has more than 20000 tables");
   EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(120));

@@ -8,13 +8,13 @@
 namespace capstan {
 namespace {
 
-struct Parsed {
+struct ParsedYaml {
   SourceMap sources;
   SyntaxProblem problem;
   std::vector<SyntaxProblem> duplicates;
   std::optional<SyntaxNode> tree;
 
-  explicit Parsed(std::string text, bool keep_duplicates = false) {
+  explicit ParsedYaml(std::string text, bool keep_duplicates = false) {
     const SourceId id = sources.add("test.yaml", std::move(text), SourceKind::file);
     tree = parse_yaml(id, sources, problem, keep_duplicates ? &duplicates : nullptr);
   }
@@ -27,7 +27,7 @@ struct Parsed {
 };
 
 TEST(YamlDocument, GivesExactPlaces) {
-  const Parsed parsed("a:\n  \xC3\xA9: \"x\\\"y\" # c\n  'b': [1, 'two', {c: d}]\n");
+  const ParsedYaml parsed("a:\n  \xC3\xA9: \"x\\\"y\" # c\n  'b': [1, 'two', {c: d}]\n");
   ASSERT_TRUE(parsed.tree);
   const SyntaxNode& a = parsed.tree->entries[0].value;
   EXPECT_EQ(a.entries[0].key_span, (Span{0, 5, 7}));
@@ -42,58 +42,60 @@ TEST(YamlDocument, GivesExactPlaces) {
 
 TEST(YamlDocument, TypesPlainScalarsByTheCoreSchema) {
   EXPECT_EQ(
-      Parsed("[1, -2, 0x1F, 0o17, 1.5, 1e-4, .5, true, False, null, ~, text, '1', \"true\", 1_000, 1.2.3, -]")
+      ParsedYaml(
+          "[1, -2, 0x1F, 0o17, 1.5, 1e-4, .5, true, False, null, ~, text, '1', \"true\", 1_000, 1.2.3, -]")
           .value(),
       "[1, -2, 31, 15, 1.5, 0.0001, 0.5, true, false, none, none, \"text\", \"1\", \"true\", \"1_000\", "
       "\"1.2.3\", \"-\"]");
-  EXPECT_EQ(Parsed("[.inf, -.inf, .nan]").value(), "[inf, -inf, nan]");
-  EXPECT_EQ(Parsed("a:\nb: 99999999999999999999\n").value(), "{ a = none, b = 1e+20 }");
-  EXPECT_EQ(Parsed("a: !!str 5").value(), "{ a = \"5\" }");
+  EXPECT_EQ(ParsedYaml("[.inf, -.inf, .nan]").value(), "[inf, -inf, nan]");
+  EXPECT_EQ(ParsedYaml("a:\nb: 99999999999999999999\n").value(), "{ a = none, b = 1e+20 }");
+  EXPECT_EQ(ParsedYaml("a: !!str 5").value(), "{ a = \"5\" }");
 }
 
 TEST(YamlDocument, CopiesAnchorsAndMerges) {
-  EXPECT_EQ(Parsed("x: &A {p: 1, q: 2}\ny:\n  q: 3\n  <<: *A\nz: *A\n").value(),
+  EXPECT_EQ(ParsedYaml("x: &A {p: 1, q: 2}\ny:\n  q: 3\n  <<: *A\nz: *A\n").value(),
             "{ x = { p = 1, q = 2 }, y = { q = 3, p = 1 }, z = { p = 1, q = 2 } }");
-  EXPECT_EQ(Parsed("a: &A {p: 1}\nb: &B {p: 2, r: 3}\nc:\n  <<: [*A, *B]\n").value(),
+  EXPECT_EQ(ParsedYaml("a: &A {p: 1}\nb: &B {p: 2, r: 3}\nc:\n  <<: [*A, *B]\n").value(),
             "{ a = { p = 1 }, b = { p = 2, r = 3 }, c = { p = 1, r = 3 } }");
 }
 
 TEST(YamlDocument, EmptyTextsAreEmptyTables) {
-  for (const char* text : {"", "\n", "# c\n"}) EXPECT_EQ(Parsed(text).value(), "{}") << text;
+  for (const char* text : {"", "\n", "# c\n"}) EXPECT_EQ(ParsedYaml(text).value(), "{}") << text;
 }
 
 TEST(YamlDocument, ReportsProblemsAtTheirPlace) {
-  EXPECT_EQ(Parsed("a: 1\nb: 2\na: 3\n").shown(), "3:1 the key `a` stands twice in this mapping");
-  EXPECT_EQ(Parsed("a:\n\tb: 1\n").shown(), "2:1 a tab stands in the indentation; YAML allows blanks only");
-  EXPECT_EQ(Parsed("a: b: c").shown(), "1:5 illegal map value");
-  EXPECT_EQ(Parsed("a: 1\n---\nb: 2\n").shown(), "2:1 a second document begins here; one is read");
-  EXPECT_EQ(Parsed("? [a]\n: b").shown(), "1:3 a key must be a scalar");
-  EXPECT_EQ(Parsed("a: &x [*x]").shown(), "1:8 the alias stands inside its own anchor");
-  EXPECT_EQ(Parsed("a: {<<: 3}").shown(), "1:5 `<<` merges a mapping or a list of mappings");
-  EXPECT_EQ(Parsed(std::string("a: b\0c", 6)).shown(),
+  EXPECT_EQ(ParsedYaml("a: 1\nb: 2\na: 3\n").shown(), "3:1 the key `a` stands twice in this mapping");
+  EXPECT_EQ(ParsedYaml("a:\n\tb: 1\n").shown(),
+            "2:1 a tab stands in the indentation; YAML allows blanks only");
+  EXPECT_EQ(ParsedYaml("a: b: c").shown(), "1:5 illegal map value");
+  EXPECT_EQ(ParsedYaml("a: 1\n---\nb: 2\n").shown(), "2:1 a second document begins here; one is read");
+  EXPECT_EQ(ParsedYaml("? [a]\n: b").shown(), "1:3 a key must be a scalar");
+  EXPECT_EQ(ParsedYaml("a: &x [*x]").shown(), "1:8 the alias stands inside its own anchor");
+  EXPECT_EQ(ParsedYaml("a: {<<: 3}").shown(), "1:5 `<<` merges a mapping or a list of mappings");
+  EXPECT_EQ(ParsedYaml(std::string("a: b\0c", 6)).shown(),
             "1:5 a NUL byte stands in the text; this looks like a binary file");
-  EXPECT_FALSE(Parsed("a: [1, 2").tree);
-  EXPECT_FALSE(Parsed("a: \"x").tree);
+  EXPECT_FALSE(ParsedYaml("a: [1, 2").tree);
+  EXPECT_FALSE(ParsedYaml("a: \"x").tree);
   // A quote that the end of the text closes would swallow all that stands behind it.
-  EXPECT_EQ(Parsed("a: \"x\nb: 2\n").shown(), "1:4 the quote is not closed");
-  EXPECT_EQ(Parsed("a: 'it''s\n").shown(), "1:4 the quote is not closed");
-  EXPECT_EQ(Parsed("a: &x \"x\\\"\n").shown(), "1:7 the quote is not closed");
+  EXPECT_EQ(ParsedYaml("a: \"x\nb: 2\n").shown(), "1:4 the quote is not closed");
+  EXPECT_EQ(ParsedYaml("a: 'it''s\n").shown(), "1:4 the quote is not closed");
+  EXPECT_EQ(ParsedYaml("a: &x \"x\\\"\n").shown(), "1:7 the quote is not closed");
 }
 
 TEST(YamlDocument, TakesTabsBetweenBracketsAsJsonDoes) {
-  EXPECT_EQ(Parsed("{\n\t\"a\": 1,\n\t\"b\":\t[1,\t2]\n}\n").value(), "{ a = 1, b = [1, 2] }");
-  EXPECT_EQ(Parsed("\xEF\xBB\xBF\n{\r\n\t\"a\": 1\r\n}\r\n").value(), "{ a = 1 }");
+  EXPECT_EQ(ParsedYaml("{\n\t\"a\": 1,\n\t\"b\":\t[1,\t2]\n}\n").value(), "{ a = 1, b = [1, 2] }");
+  EXPECT_EQ(ParsedYaml("\xEF\xBB\xBF\n{\r\n\t\"a\": 1\r\n}\r\n").value(), "{ a = 1 }");
 }
 
 TEST(YamlDocument, KeepsTheLastOfDuplicatesWhenAsked) {
-  const Parsed parsed("a: 1\nb: 2\na: 3\n", true);
+  const ParsedYaml parsed("a: 1\nb: 2\na: 3\n", true);
   EXPECT_EQ(parsed.value(), "{ b = 2, a = 3 }");
   ASSERT_EQ(parsed.duplicates.size(), 1u);
   EXPECT_EQ(parsed.duplicates[0].where, (Span{0, 10, 11}));
 }
 
 TEST(YamlDocument, PlacesHoldBehindCarriageReturnsAndMarks) {
-  const Parsed parsed(
+  const ParsedYaml parsed(
       "\xEF\xBB\xBF"
       "a:\r\n  b: \xE2\x82\xAC"
       " \r\n  c: 7\r\n");
@@ -124,17 +126,17 @@ TEST(YamlComments, StandOutsideOfScalars) {
 }
 
 TEST(YamlDocument, NestingAndExpansionAreBounded) {
-  EXPECT_TRUE(Parsed(std::string(60, '[') + std::string(60, ']')).tree);
-  EXPECT_EQ(Parsed(std::string(100, '[') + std::string(100, ']')).shown(),
+  EXPECT_TRUE(ParsedYaml(std::string(60, '[') + std::string(60, ']')).tree);
+  EXPECT_EQ(ParsedYaml(std::string(100, '[') + std::string(100, ']')).shown(),
             "1:65 nesting is deeper than 64 levels");
-  EXPECT_FALSE(Parsed(std::string(100000, '[')).tree);
+  EXPECT_FALSE(ParsedYaml(std::string(100000, '[')).tree);
   std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
     laughs += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
     for (int k = 0; k < 10; ++k) laughs += (k > 0 ? ", *a" : "*a") + std::to_string(i - 1);
     laughs += "]\n";
   }
-  const Parsed bomb(laughs);
+  const ParsedYaml bomb(laughs);
   ASSERT_FALSE(bomb.tree);
   EXPECT_EQ(bomb.problem.message, "the text expands to more than 500000 values");
 }
