@@ -121,7 +121,7 @@ TEST(Architecture, TheRuntimeKnowsThePlanAndNothingElse) {
 
 TEST(Architecture, LibrariesStayWhereTheyBelong) {
   struct Border {
-    std::string library;  ///< beginning of the include
+    std::string opening;  ///< beginning of the include
     std::string home;     ///< beginning of the file's path
     bool headers = true;  ///< false: not in headers either
   };
@@ -135,7 +135,7 @@ TEST(Architecture, LibrariesStayWhereTheyBelong) {
   for (const fs::path& file : sources_below({"grammar", "compiler", "runtime"})) {
     for (const Include& include : includes_of(file)) {
       for (const Border& border : borders) {
-        if (!include.target.starts_with(border.library)) continue;
+        if (!include.target.starts_with(border.opening)) continue;
         EXPECT_TRUE(file.string().starts_with(border.home)) << file << " includes " << include.target;
         if (border.headers) continue;
         EXPECT_NE(file.extension(), ".h") << file << " includes " << include.target;
