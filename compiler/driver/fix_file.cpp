@@ -140,6 +140,27 @@ FixedFile fix_file(Workspace& workspace, const std::string& path, const FixFileO
   return result;
 }
 
+namespace {
+
+/// The finding that `--choose` is about: the first one whose ways are listed because none is taken unasked,
+/// else the first that has any.
+std::size_t chosen_for(const std::vector<Diagnostic>& diagnostics, const FixFileOptions& options) {
+  std::size_t first = diagnostics.size();
+  for (std::size_t index = diagnostics.size(); index-- > 0;) {
+    const std::vector<Fix>& fixes = diagnostics[index].fixes;
+    if (fixes.empty()) continue;
+    const bool unasked =
+        std::any_of(fixes.begin(), fixes.end(), [&](const Fix& fix) { return allowed(fix, options, false); });
+    if (!unasked) first = index;
+  }
+  if (first < diagnostics.size()) return first;
+  const auto any = std::find_if(diagnostics.begin(), diagnostics.end(),
+                                [](const Diagnostic& diagnostic) { return !diagnostic.fixes.empty(); });
+  return static_cast<std::size_t>(any - diagnostics.begin());
+}
+
+}  // namespace
+
 FixedFile fix_text(Workspace& workspace, const std::string& path, const std::string& original,
                    const FixFileOptions& options) {
   FixedFile result;
@@ -154,10 +175,11 @@ FixedFile fix_text(Workspace& workspace, const std::string& path, const std::str
       const Diagnostic finding = reading.diagnostics[index];
       if (finding.fixes.empty() || given_up.contains(finding.fingerprint)) continue;
       std::vector<const Fix*> candidates;
-      if (!choice_used) {
+      if (!choice_used && index == chosen_for(reading.diagnostics, options)) {
         if (options.choose > finding.fixes.size()) {
-          throw UsageError(fmt::format("{} has {} ways out, there is no number {}", finding.code,
-                                       finding.fixes.size(), options.choose));
+          throw UsageError(fmt::format("{} has {} way{} out, there is no number {}", finding.code,
+                                       finding.fixes.size(), finding.fixes.size() == 1 ? "" : "s",
+                                       options.choose));
         }
         const Fix& chosen = finding.fixes[options.choose - 1];
         if (!allowed(chosen, options, true))
