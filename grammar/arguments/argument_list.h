@@ -32,6 +32,8 @@ struct ArgumentList {
   std::vector<ArgumentValue> loose;                 ///< words behind the script and before the first argument
   std::vector<EnvironmentVariable> variables;       ///< exports with known values, and `X=1 command`
   std::vector<EnvironmentVariable> open_variables;  ///< those whose value only a shell can know
+  std::vector<Span>
+      further_commands;  ///< training commands of a script beside the one whose arguments these are
   std::vector<Comment> comments;
 };
 

@@ -84,13 +84,15 @@ std::size_t behind_program(const std::vector<ExpandedWord>& words) {
   return 0;
 }
 
+constexpr int kTrains = 2;
+
 /// How likely a command is the one that trains.
 int rank_of(const std::vector<ExpandedWord>& words) {
   const std::size_t behind = behind_program(words);
   if (behind == 0) return 0;
   const std::string& program = words[behind - 1].text;
   for (const char* word : {"train", "finetune", "sft", "run_"}) {
-    if (program.find(word) != std::string::npos) return 2;
+    if (program.find(word) != std::string::npos) return kTrains;
   }
   return 1;
 }
@@ -115,10 +117,11 @@ class CommandFinder {
   bool found() const { return best_flags_ > 0; }
   /// Words of the command; of a plain list of arguments, of all lines.
   std::vector<ExpandedWord> words() { return plain_list_ ? std::move(lines_) : std::move(best_); }
-  void move_variables(ArgumentList& list) {
+  void move_rest(ArgumentList& list) {
     list.variables = std::move(variables_known_);
     list.open_variables = std::move(variables_open_);
     if (plain_list_) return;
+    list.further_commands = std::move(further_);
     for (StatedVariable& stated : best_variables_)
       state(std::move(stated), list.variables, list.open_variables);
   }
@@ -148,14 +151,21 @@ class CommandFinder {
       return;
     }
     if (words.front().text == "echo" || words.front().text == "printf") return;
+    if (words.front().text == "unset") return unset(words, conditional);
     const bool is_first = !any_command_;
     any_command_ = true;
     if (is_first && depth == 0 && is_flag(words.front())) plain_list_ = true;
-    if (depth < kMaxScripts) read_script_words(command, words, depth, conditional);
+    const bool holds_script = depth < kMaxScripts && read_script_words(command, words, depth, conditional);
     if (plain_list_ && depth == 0) lines_.insert(lines_.end(), words.begin(), words.end());
     const auto flags = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), is_flag));
     const int rank = rank_of(words);
-    if (flags == 0 || std::pair(rank, flags) <= std::pair(best_rank_, best_flags_)) return;
+    if (flags == 0) return;
+    const bool better = std::pair(rank, flags) > std::pair(best_rank_, best_flags_);
+    // The commands of `sh -c "..."` were read for themselves.
+    if (!holds_script && (better ? best_rank_ == kTrains : rank == kTrains))
+      further_.push_back(better ? best_span_ : command.span);
+    if (!better) return;
+    best_span_ = command.span;
     best_rank_ = rank;
     best_flags_ = flags;
     best_ = std::move(words);
@@ -163,6 +173,23 @@ class CommandFinder {
     for (const ShellAssignment& assignment : command.assignments) {
       // Where the command runs, its variables are set: the command's own condition is none of theirs.
       if (auto stated = stated_by(assignment, false)) best_variables_.push_back(std::move(*stated));
+    }
+  }
+
+  /// Behind it a variable holds nothing, and no process gets it.
+  void unset(const std::vector<ExpandedWord>& words, bool conditional) {
+    for (auto word = words.begin() + 1; word != words.end(); ++word) {
+      if (!word->literal || word->text.starts_with('-')) continue;
+      ShellAssignment nothing;
+      nothing.name = word->text;
+      nothing.name_span = word->span;
+      nothing.value.span = word->span;
+      variables_.assign(nothing, conditional);
+      const auto is_this = [&](const EnvironmentVariable& variable) { return variable.name == word->text; };
+      const auto known = std::find_if(variables_known_.begin(), variables_known_.end(), is_this);
+      if (conditional && known != variables_known_.end()) variables_open_.push_back(*known);
+      std::erase_if(variables_known_, is_this);
+      if (!conditional) std::erase_if(variables_open_, is_this);
     }
   }
 
@@ -182,8 +209,8 @@ class CommandFinder {
     (stated.known ? known : open).push_back(std::move(stated.variable));
   }
 
-  /// `sh -c "..."` and `eval ...` run a text that is read here.
-  void read_script_words(const ShellCommand& command, const std::vector<ExpandedWord>& words, int depth,
+  /// `sh -c "..."` and `eval ...` run a text that is read here. True if there is one.
+  bool read_script_words(const ShellCommand& command, const std::vector<ExpandedWord>& words, int depth,
                          bool conditional) {
     ShellText text;
     const auto add = [&](const ShellWord& word) {
@@ -205,7 +232,9 @@ class CommandFinder {
           add(command.words[i + 2]);
       }
     }
-    if (!text.text.empty()) read(parse_shell(text, problems_), depth + 1, conditional);
+    if (text.text.empty()) return false;
+    read(parse_shell(text, problems_), depth + 1, conditional);
+    return true;
   }
 
   /// Here-documents that a shell or sbatch reads; with `all`, those that go elsewhere too.
@@ -231,6 +260,8 @@ class CommandFinder {
   std::vector<ExpandedWord> best_, lines_;
   std::size_t best_flags_ = 0;
   int best_rank_ = -1;
+  Span best_span_;
+  std::vector<Span> further_;  ///< commands that train, too
   bool any_command_ = false, plain_list_ = false;
   std::vector<EnvironmentVariable> variables_known_, variables_open_;
   std::vector<StatedVariable> best_variables_;
@@ -256,7 +287,7 @@ std::optional<ArgumentList> parse_megatron_arguments(SourceId source, const Sour
       problems.push_back({"no command with arguments (`--name value`) is found", Span{source, 0, 0}, {}});
     return std::nullopt;
   }
-  finder.move_variables(list);
+  finder.move_rest(list);
   std::vector<ExpandedWord> words = finder.words();
   if (words.size() > kMaxWords) {
     problems.push_back(

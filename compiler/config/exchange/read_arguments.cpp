@@ -91,6 +91,12 @@ std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context)
   for (const SyntaxProblem& problem : problems) context.sink.problem("SY008", problem.message, problem.where);
   if (!list || !problems.empty()) return std::nullopt;  // half of a text would give more, wrong findings
   context.record.comments = list->comments;
+  for (const Span& command : list->further_commands) {
+    context.sink.problem(
+        "EX008", "this training command is not checked: of several, the one with the most arguments is",
+        command);
+    context.record.further_runs.push_back({"a training command", "a further run", command});
+  }
   std::vector<Layer> layers = map_arguments(*list, context);
   if (is_sbatch(context.sources[context.file].bytes())) {
     std::vector<SyntaxProblem> repeated;  // of the shell text: reported above

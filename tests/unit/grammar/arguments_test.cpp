@@ -27,6 +27,7 @@ std::string arguments(std::string text) {
     }
     for (const Argument& argument : list->launcher) out += "L" + argument.flag + ";";
     for (const ArgumentValue& word : list->loose) out += "W" + word.text + (word.literal ? "" : "?") + ";";
+    for (const Span& command : list->further_commands) out += "+" + std::string(sources.text(command)) + ";";
     for (const EnvironmentVariable& variable : list->variables)
       out += "$" + variable.name + "=" + variable.value + ";";
     for (const EnvironmentVariable& variable : list->open_variables) out += "$" + variable.name + "?;";
@@ -51,6 +52,22 @@ TEST(MegatronArguments, ReadsScriptsWithArraysAndVariables) {
             "$CUDA_DEVICE_MAX_CONNECTIONS=1;");
   EXPECT_EQ(arguments("A=(--x 1)\nA+=(--y 2)\npython train.py \"${A[@]}\"\n"), "--x 1<1>;--y 2<2>;");
   EXPECT_EQ(arguments("NCCL_ALGO=Ring python train.py --x 1\n"), "--x 1<1>;$NCCL_ALGO=Ring;");
+}
+
+TEST(MegatronArguments, ForgetsWhatIsUnset) {
+  EXPECT_EQ(arguments("TP=4\nunset TP\npython train.py --x 1 --y $TP\n"), "--x 1<1>;--y;");
+  EXPECT_EQ(arguments("export A=1 B=2\nunset -v A\npython train.py --x 1\n"), "--x 1<1>;$B=2;");
+  EXPECT_EQ(arguments("export A=1\nif c; then unset A; fi\npython train.py --x 1\n"), "--x 1<1>;$A?;");
+}
+
+TEST(MegatronArguments, TellsFurtherTrainingCommands) {
+  EXPECT_EQ(
+      arguments(
+          "python pretrain_a.py --x 1\npython pretrain_b.py --x 2 --y 3\npython tool.py --z 1 --a 2 --b 3\n"),
+      "--x 2<2>;--y 3<3>;+python pretrain_a.py --x 1;");
+  EXPECT_EQ(arguments("python pretrain_b.py --x 2 --y 3\npython pretrain_a.py --x 1\n"),
+            "--x 2<2>;--y 3<3>;+python pretrain_a.py --x 1;");
+  EXPECT_EQ(arguments("srun bash -c 'python train.py --x 1'\n"), "--x 1<1>;");
 }
 
 TEST(MegatronArguments, SaysWhatIsNotLiteral) {
