@@ -70,6 +70,17 @@ std::vector<Setting> sweep_entries(SolveSession& session) {
   return take_sweep_table(composed, *prepared.schema, unheard);
 }
 
+/// Points of two sweeps in one folder could not be told apart.
+void refuse_earlier_points(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("point-") && name.ends_with(".toml"))
+      throw UsageError(
+          fmt::format("`{}` holds points of an earlier sweep; give another folder or remove them", folder));
+  }
+}
+
 /// One config per legal point; the folder must exist or be makeable.
 std::size_t write_files(SolveSession& session, const Sweep& result, const std::string& folder) {
   const Config& config = session.prepared().config;
@@ -98,6 +109,7 @@ std::size_t write_files(SolveSession& session, const Sweep& result, const std::s
       throw UsageError("a swept key is set outside the file; set it in the file or drop it from the sweep");
     return *text;
   };
+  refuse_earlier_points(folder);
   // Whether the files can be made is known from the first; nothing is left behind when they cannot.
   for_each_legal(result, [&](const std::vector<std::uint32_t>& point) {
     text_of(point);
