@@ -61,6 +61,15 @@ int import_config(const ImportOptions& options) {
   header += listed("Not known, left out:", prepared.record.unknown, sources);
   header += listed("Further runs or recipes of the file, not read:", prepared.record.further_runs, sources);
   header += listed("Values that are not known here, open below (`?`):", prepared.record.not_literal, sources);
+  const auto open_elsewhere = [&](std::string_view what) {
+    header += comment(
+        fmt::format("A function of the recipe may set further keys{}: what is not written below need not "
+                    "hold its default.",
+                    what));
+  };
+  if (prepared.record.unset_is_open) open_elsewhere("");
+  for (const std::string& section : prepared.record.open_sections)
+    if (!prepared.record.unset_is_open) open_elsewhere(fmt::format(" of `{}`", section));
   if (!written.left_out.empty()) {
     header += comment("Not said in TOML:");
     for (const WrittenConfig::LeftOut& left : written.left_out)
