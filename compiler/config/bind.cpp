@@ -11,6 +11,7 @@
 #include "compiler/config/sweep_table.h"
 #include "compiler/diagnostics/codes.h"
 #include "compiler/schema/type_words.h"
+#include "grammar/source/comma_words.h"
 
 namespace capstan {
 namespace {
@@ -46,20 +47,6 @@ std::string shown_name(std::string_view name) {
   std::string text = plain ? std::string(name) : quoted;
   if (text.size() > 80) text = shown_value(Value(std::string(name)));
   return text;
-}
-
-/// The parts between commas, without blanks around them; no empty ones.
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view part = text.substr(0, comma);
-    const std::size_t first = part.find_first_not_of(' ');
-    if (first != std::string_view::npos)
-      words.emplace_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
-  }
 }
 
 /// Whether a word of a product name, in any case, is a listed value: "NVIDIA H100 80GB" names `h100`.
@@ -226,7 +213,7 @@ class Binder {
     };
     if (setting.value.kind() == Value::Kind::string && (spec.type.list || spec.type.any)) {
       // "attn,mlp" is one way to write such a list.
-      for (const std::string& word : words_of(setting.value.string()))
+      for (const std::string& word : comma_words(setting.value.string()))
         check(Value(word), setting.origin.value, false);
       return;
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/config/exchange/say_argument.h"
+#include "grammar/source/comma_words.h"
 #include "grammar/source/syntax_tree.h"
 #include "grammar/toml/toml_document.h"
 
@@ -540,22 +541,11 @@ class Planner {
   std::vector<std::pair<std::string, Value>> insertions_;
 };
 
-std::vector<std::string> comma_parts(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t start = 0;
-  while (start <= text.size()) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end > start) parts.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
 }  // namespace
 
 Value with_element(const Value& list, const Value& element) {
   if (list.kind() == Value::Kind::string && element.kind() == Value::Kind::string && !list.string().empty()) {
-    const std::vector<std::string> parts = comma_parts(list.string());
+    const std::vector<std::string> parts = comma_words(list.string());
     if (std::find(parts.begin(), parts.end(), element.string()) != parts.end()) return list;
     return Value(list.string() + "," + element.string());
   }
@@ -567,7 +557,7 @@ Value with_element(const Value& list, const Value& element) {
 Value without_element(const Value& list, const Value& element) {
   if (list.kind() == Value::Kind::string && element.kind() == Value::Kind::string) {
     std::string joined;
-    for (const std::string& part : comma_parts(list.string())) {
+    for (const std::string& part : comma_words(list.string())) {
       if (part == element.string()) continue;
       joined += (joined.empty() ? "" : ",") + part;
     }

@@ -8,6 +8,7 @@
 
 #include "compiler/config/conform.h"
 #include "compiler/config/release_gap.h"
+#include "grammar/source/comma_words.h"
 
 namespace capstan {
 namespace {
@@ -24,12 +25,7 @@ std::vector<std::string> words_of(const Value& value) {
       if (item.kind() == Value::Kind::string) words.push_back(item.string());
     }
   } else if (value.kind() == Value::Kind::string) {
-    std::string_view rest = value.string();
-    while (!rest.empty()) {
-      const auto comma = rest.find(',');
-      words.emplace_back(rest.substr(0, comma));
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-    }
+    words = comma_words(value.string());
   }
   return words;
 }

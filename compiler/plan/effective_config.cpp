@@ -6,6 +6,7 @@
 
 #include "compiler/diagnostics/codes.h"
 #include "compiler/facts/derive.h"
+#include "grammar/source/comma_words.h"
 
 namespace capstan::plan {
 
@@ -128,15 +129,7 @@ std::vector<std::string> EffectiveConfig::words(std::string_view path) {
   const Value found = value(path);
   std::vector<std::string> words;
   if (found.kind() == Value::Kind::string) {
-    std::string_view rest = found.string();
-    while (true) {
-      const std::size_t comma = rest.find(',');
-      std::string_view word = rest.substr(0, comma);
-      const std::size_t begin = word.find_first_not_of(" \t"), end = word.find_last_not_of(" \t");
-      if (begin != std::string_view::npos) words.emplace_back(word.substr(begin, end - begin + 1));
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
+    words = comma_words(found.string());
   } else if (found.kind() == Value::Kind::list) {
     for (const Value& item : found.list()) {
       if (item.kind() == Value::Kind::string) {
