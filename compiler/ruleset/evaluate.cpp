@@ -6,6 +6,7 @@
 #include "compiler/ruleset/rule_walk.h"
 
 namespace capstan {
+
 Evaluation evaluate(const ActiveRules& rules, Facts facts) {
   Evaluation evaluation;
   evaluation.final_facts = std::move(facts);
@@ -43,26 +44,9 @@ Evaluation evaluate(const ActiveRules& rules, Facts facts) {
 
 std::vector<std::uint32_t> decided_violations(const ActiveRules& rules, Facts& facts) {
   std::vector<std::uint32_t> items;
-  std::vector<Violation::Change> changes;
   RuleWalk walk(rules, facts);
   for (const std::uint32_t index : rules.items) {
-    const RuleItem& item = rules.set->items[index];
-    switch (item.kind) {
-      case RuleItem::Kind::define:
-        walk.define(item);
-        break;
-      case RuleItem::Kind::check:
-        if (walk.fails(item) == Truth::yes) items.push_back(index);
-        break;
-      case RuleItem::Kind::rewrite: {
-        const Truth when = walk.takes_place(item);
-        if (when == Truth::no) break;
-        changes.clear();
-        walk.rewrite(item, when, changes);
-        if (!changes.empty()) items.push_back(index);
-        break;
-      }
-    }
+    if (walk.step(rules.set->items[index])) items.push_back(index);
   }
   return items;
 }

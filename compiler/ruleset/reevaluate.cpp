@@ -11,6 +11,14 @@ bool identical(const Fact& a, const Fact& b) {
          a.value == b.value && (!a.is_version || a.version == b.version);
 }
 
+/// The facts that a define or a rewrite writes, in order; none for a check.
+template <typename Visit>
+void for_each_written(const RuleItem& item, const Visit& visit) {
+  if (item.kind == RuleItem::Kind::define) visit(item.defined);
+  if (item.kind != RuleItem::Kind::rewrite) return;
+  for (const ResolvedAction& action : item.assignments) visit(action.key);
+}
+
 }  // namespace
 
 void assign(Fact& fact, const Assignment& assignment) {
@@ -28,28 +36,13 @@ Reevaluator::Reevaluator(const ActiveRules& rules, const Facts& facts)
       violated_(rules.items.size(), 0),
       differs_(facts.values.size(), 0),
       pending_(facts.values.size(), nullptr) {
-  std::vector<Violation::Change> changes;
   for (std::size_t position = 0; position < rules.items.size(); ++position) {
     const RuleItem& item = rules.set->items[rules.items[position]];
-    switch (item.kind) {
-      case RuleItem::Kind::define:
-        walk_.define(item);
-        written_.push_back(now_.values[item.defined]);
-        touched_.push_back(item.defined);
-        break;
-      case RuleItem::Kind::check:
-        violated_[position] = walk_.fails(item) == Truth::yes;
-        break;
-      case RuleItem::Kind::rewrite:
-        changes.clear();
-        if (const Truth when = walk_.takes_place(item); when != Truth::no) walk_.rewrite(item, when, changes);
-        violated_[position] = !changes.empty();
-        for (const ResolvedAction& action : item.assignments) {
-          written_.push_back(now_.values[action.key]);
-          touched_.push_back(action.key);
-        }
-        break;
-    }
+    violated_[position] = walk_.step(item) ? 1 : 0;
+    for_each_written(item, [this](FactId fact) {
+      written_.push_back(now_.values[fact]);
+      touched_.push_back(fact);
+    });
   }
   reset();
 }
@@ -61,35 +54,19 @@ std::vector<std::uint32_t> Reevaluator::violations(const std::vector<Assignment>
     touched_.push_back(change.fact);
   }
   std::vector<std::uint32_t> items;
-  std::vector<Violation::Change> told;
   auto known = written_.cbegin();  // what the item at hand writes in the config itself
   for (std::size_t position = 0; position < rules_.items.size(); ++position) {
     const RuleItem& item = rules_.set->items[rules_.items[position]];
     if (!is_affected(item)) {
       if (violated_[position] != 0) items.push_back(rules_.items[position]);
-      if (item.kind == RuleItem::Kind::define) keep(item.defined, *known++);
-      if (item.kind == RuleItem::Kind::rewrite) {
-        for (const ResolvedAction& action : item.assignments) keep(action.key, *known++);
-      }
+      for_each_written(item, [&](FactId fact) { keep(fact, *known++); });
       continue;
     }
     for (const FactId fact : item.reads) bring_up_to_date(fact);
-    switch (item.kind) {
-      case RuleItem::Kind::define:
-        walk_.define(item);
-        compare(item.defined, *known++);
-        break;
-      case RuleItem::Kind::check:
-        if (walk_.fails(item) == Truth::yes) items.push_back(rules_.items[position]);
-        break;
-      case RuleItem::Kind::rewrite:
-        for (const ResolvedAction& action : item.assignments) bring_up_to_date(action.key);
-        told.clear();
-        if (const Truth when = walk_.takes_place(item); when != Truth::no) walk_.rewrite(item, when, told);
-        if (!told.empty()) items.push_back(rules_.items[position]);
-        for (const ResolvedAction& action : item.assignments) compare(action.key, *known++);
-        break;
-    }
+    if (item.kind == RuleItem::Kind::rewrite)
+      for_each_written(item, [this](FactId fact) { bring_up_to_date(fact); });
+    if (walk_.step(item)) items.push_back(rules_.items[position]);
+    for_each_written(item, [&](FactId fact) { compare(fact, *known++); });
   }
   reset();
   return items;

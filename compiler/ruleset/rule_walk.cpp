@@ -86,6 +86,21 @@ void RuleWalk::apply(const RuleItem& item, Truth when, std::vector<Violation::Ch
   }
 }
 
+bool RuleWalk::step(const RuleItem& item) {
+  switch (item.kind) {
+    case RuleItem::Kind::define:
+      define(item);
+      return false;
+    case RuleItem::Kind::check:
+      return fails(item) == Truth::yes;
+    case RuleItem::Kind::rewrite:
+      told_.clear();
+      if (const Truth when = takes_place(item); when != Truth::no) rewrite(item, when, told_);
+      return !told_.empty();
+  }
+  return false;
+}
+
 Violation RuleWalk::violation(std::uint32_t index, bool undecided) const {
   const RuleItem& item = set_.items[index];
   Violation violation;

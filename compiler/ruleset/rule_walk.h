@@ -29,6 +29,9 @@ class RuleWalk {
   /// The same, and adds to `changes` what is told of it: every change, or for a silent rewrite with a message
   /// those of keys that a layer of the config set. There is none where it is unknown whether it takes place.
   void rewrite(const RuleItem& item, Truth when, std::vector<Violation::Change>& changes);
+  /// Takes the item, of whatever kind. True when it is decidedly violated: a check that fails, a rewrite of
+  /// which something is told.
+  bool step(const RuleItem& item);
   /// What is told of the item (index into RuleSet::items) at this point of the walk.
   Violation violation(std::uint32_t index, bool undecided) const;
 
@@ -42,6 +45,7 @@ class RuleWalk {
   ExpressionEvaluator evaluator_;
   std::unordered_map<FactId, const RuleItem*> unknown_from_;  // who made a fact unknown
   std::vector<Fact> after_;                                   // of one rewrite; kept for its memory
+  std::vector<Violation::Change> told_;                       // of one step; likewise
 };
 
 }  // namespace capstan

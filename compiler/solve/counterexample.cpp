@@ -101,7 +101,8 @@ class Violator {
         here.push_back(state_of(smt, encoding, fact));
       }
       out.facts = with_changes(subject_->facts, out.settings);
-      const bool unseen = item().kind == RuleItem::Kind::rewrite && item().silent;  // never reported
+      const bool unseen =
+          item().kind == RuleItem::Kind::rewrite && item().silent;  // reported of set keys at most
       if (unseen || firing_items(subject_->book, out.facts).contains(position_)) return out;
       smt.require(smt.negate(smt.all(std::move(here))));
     }
@@ -157,10 +158,6 @@ class Violator {
   SmtOptions options_;
   std::optional<Subject> subject_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Rejects and breaks that are violated, but for those of `known`.
 bool add_violated(const RuleBook& book, const Facts& facts, std::set<std::uint32_t>& known, bool& clean) {
