@@ -71,6 +71,7 @@ class Binder {
 
   void bind_all() {
     take_sweep_table(config_, schema_, sink_);
+    if (schema_.has_section(kBridgeEnvironmentSection)) take_bridge_variables();
     for (auto& [path, setting] : config_.settings) bind(path, setting);
   }
 
@@ -85,6 +86,23 @@ class Binder {
       report_section(section, setting);
     } else if (section.size() != path.size()) {
       bind_key(path, setting);
+    }
+  }
+
+  /// Bridge sets these variables where the job's environment has not; a value is written as Python's str()
+  /// does. Source: Megatron-Bridge src/megatron/bridge/training/config.py apply_environment_variables.
+  void take_bridge_variables() {
+    const std::string prefix = std::string(kBridgeEnvironmentSection) + '.';
+    for (auto found = config_.settings.lower_bound(prefix);
+         found != config_.settings.end() && found->first.starts_with(prefix);) {
+      Setting variable = std::move(found->second);
+      found = config_.settings.erase(found);
+      variable.path = std::string(kEnvironmentSection) + '.' + std::string(key_of(variable.path));
+      if (variable.value.kind() == Value::Kind::boolean)
+        variable.value = Value(variable.value.boolean() ? "True" : "False");
+      else if (variable.value.kind() == Value::Kind::floating)
+        variable.value = Value(to_text(variable.value));
+      config_.settings.try_emplace(variable.path, variable);
     }
   }
 
@@ -305,25 +323,15 @@ class Binder {
       }
       diagnostic = start("TY003", std::string(section), place,
                          fmt::format("section `{}` {}", section, release_gap(ranges, schema_.stack())));
+      if (section == kBridgeEnvironmentSection) help(diagnostic, "variables of the job stand in `[env]`");
     } else {
       diagnostic = start("TY001", std::string(section), place,
                          fmt::format("unknown section `{}`", shown_name(section)));
-      if (const std::string_view way_out = way_out_of(section); !way_out.empty()) {
-        help(diagnostic, std::string(way_out));
-      } else if (const std::string near = schema_.nearest_section(section); !near.empty()) {
+      if (const std::string near = schema_.nearest_section(section); !near.empty()) {
         help(diagnostic, fmt::format("did you mean `{}`?", near));
       }
     }
     sink_.report(std::move(diagnostic));
-  }
-
-  /// Of sections that Bridge has and that hold no keys of a config.
-  static std::string_view way_out_of(std::string_view section) {
-    if (section == "env_vars")
-      return "variables of the job stand in `[env]`; Bridge knows them as `env_vars` from 0.6 on";
-    if (section == "optimizer_config_override_provider")
-      return "leave it out: it is an object that only Python can build, and it has no keys";
-    return {};
   }
 
   Diagnostic start(const char* code, std::string path, Span place, std::string message) const {

@@ -101,6 +101,10 @@ std::string print_json_schema(const SchemaView& view) {
       table = {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
     const std::string name = key.path.substr(section.size() + 1);
     const Json entry = key_schema(key, *view.find(key.path).spec);
+    if (name == "*") {
+      table["additionalProperties"] = entry;
+      continue;
+    }
     table["properties"][name] = entry;
     // Components of the target may be written with underscores.
     if (section == "target" && name.find('-') != std::string::npos) {

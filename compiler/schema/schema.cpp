@@ -14,6 +14,8 @@ constexpr std::array<std::pair<KeyEffect, const char*>, 6> kEffects = {{{KeyEffe
                                                                         {KeyEffect::numerics, "numerics"},
                                                                         {KeyEffect::run, "run"}}};
 
+constexpr std::string_view kAnyName = ".*";
+
 bool contains(const KeyRange& range, const Version& version) {
   return (!range.since || *range.since <= version) && (!range.until || version < *range.until);
 }
@@ -61,10 +63,12 @@ std::string_view section_of(std::string_view path) {
 void Schema::finish() {
   std::sort(keys_.begin(), keys_.end(), [](const KeyInfo& a, const KeyInfo& b) { return a.path < b.path; });
   sections_.clear();
+  open_sections_.clear();
   components_ = {"capstan"};
   for (const KeyInfo& key : keys_) {
     const std::string_view section = section_of(key.path);
     if (sections_.empty() || sections_.back() != section) sections_.emplace_back(section);
+    if (key.path.ends_with(kAnyName)) open_sections_.emplace_back(section);
     for (const KeyRange& range : key.ranges) {
       if (components_.back() != range.component) components_.push_back(range.component);
       if (range.spec.type.version && section == "target")
@@ -79,6 +83,16 @@ void Schema::finish() {
 }
 
 const KeyInfo* Schema::find(std::string_view path) const {
+  if (const KeyInfo* key = find_exactly(path)) return key;
+  const std::string_view section = section_of(path);
+  if (section.size() == path.size() ||
+      std::find(open_sections_.begin(), open_sections_.end(), section) == open_sections_.end()) {
+    return nullptr;
+  }
+  return find_exactly(std::string(section) + std::string(kAnyName));
+}
+
+const KeyInfo* Schema::find_exactly(std::string_view path) const {
   const auto found =
       std::lower_bound(keys_.begin(), keys_.end(), path,
                        [](const KeyInfo& key, std::string_view wanted) { return key.path < wanted; });
@@ -170,6 +184,7 @@ std::string SchemaView::nearest_key(std::string_view path) const {
     const std::string& known = schema_->keys()[index].path;
     const std::string_view known_section = section_of(known);
     const std::string_view known_name = std::string_view(known).substr(known_section.size() + 1);
+    if (known.ends_with(kAnyName)) continue;
     if (known_section == section)
       same_section.emplace_back(known_name);
     else if (known_name == name && elsewhere.empty())

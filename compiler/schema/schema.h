@@ -34,6 +34,9 @@ std::optional<TypeSet> parse_type(std::string_view notation);
 
 /// Environment variables of a job: any name is a key of this section, with a string value.
 inline constexpr std::string_view kEnvironmentSection = "env";
+/// The same as Bridge's config container has it (0.6 and later): defaults that the job's environment
+/// overrules.
+inline constexpr std::string_view kBridgeEnvironmentSection = "env_vars";
 
 /// What changing a key costs; decides repair ranking. `model` keys define what is trained and are never
 /// touched.
@@ -79,6 +82,7 @@ struct Stack {
 
 class Schema {
  public:
+  /// A key that a section's `*` stands for (any name) is found under that: path "section.*".
   const KeyInfo* find(std::string_view path) const;
   const std::vector<KeyInfo>& keys() const { return keys_; }  ///< sorted by path
   const std::vector<Stack>& stacks() const { return stacks_; }
@@ -97,7 +101,10 @@ class Schema {
   void finish();
 
  private:
+  const KeyInfo* find_exactly(std::string_view path) const;
+
   std::vector<std::string> sections_;
+  std::vector<std::string> open_sections_;  ///< those that have a key `*`
   std::vector<std::string> components_;
 };
 
