@@ -64,21 +64,10 @@ int complete_file(const CompleteOptions& options) {
     throw UsageError("`--write` and `--toml` need a TOML file; the values are printed without them");
   CompleteRequest request;
   request.smt = session.smt();
-  std::vector<std::string> unread;  // keys that no rule reads: any value will do
-  std::vector<std::string> wanted;
-  for (const std::string& path : session.prepared().config.open) {
-    if (session.prepared().config.find(path) != nullptr)
-      wanted.push_back(path);  // the others nobody asked for
-  }
-  wanted.insert(wanted.end(), options.free.begin(), options.free.end());
-  for (const std::string& path : wanted) {
-    const std::optional<FactId> key = session.find_key(path);
-    if (!key) {
-      unread.push_back(path);
-    } else if (std::find(request.open.begin(), request.open.end(), *key) == request.open.end()) {
-      request.open.push_back(*key);
-    }
-  }
+  const OpenPaths open = session.open_paths(options.free);
+  request.open = open.read;
+  std::vector<std::string> wanted = open.unread;
+  for (const FactId key : open.read) wanted.push_back(session.subject().name(key));
   if (wanted.empty())
     throw UsageError("no key is open: write `\"?\"` for its value, or name it with `--free KEY`");
   std::map<std::string, Value> unread_wishes;
@@ -99,7 +88,7 @@ int complete_file(const CompleteOptions& options) {
       unread_wishes[path] = value;
   }
   std::vector<KeyChange> unread_changes;
-  for (const std::string& path : unread) {
+  for (const std::string& path : open.unread) {
     const auto wish = unread_wishes.find(path);
     if (wish == unread_wishes.end())
       unread_changes.push_back({KeyChange::Kind::unset, path, {}, {}});
@@ -111,7 +100,7 @@ int complete_file(const CompleteOptions& options) {
   if (json) {
     std::vector<std::string> conflicts;
     for (const MinimalConflict& conflict : completion.conflicts.conflicts)
-      conflicts.push_back(json_of(session, conflict));
+      conflicts.push_back(json_of(session, conflict, {}));
     session.print(json_document(fmt::format(
         R"({{"version":1,"answer":"{}","values":{},"conflicts":{}}})", answer_name(completion.answer),
         json_of(session, completion.answer == Answer::sat ? completion.values : std::vector<Assignment>{}),
@@ -142,9 +131,11 @@ int complete_file(const CompleteOptions& options) {
         out += fmt::format("not met: `{} = {}`; `capstan why-not` says what stands against it\n", path,
                            to_text(wish.value));
       }
-      for (const std::uint32_t position : completion.remaining_advice) {
+      for (const std::uint32_t position : completion.remaining) {
         const RuleItem& item = session.subject().index().item(position);
-        out += fmt::format("advice stays: {} {}\n", item.code, item.name);
+        out += fmt::format("{} stays: {} {}\n",
+                           item.finding == FindingKind::advice ? "advice" : severity_name(item.severity),
+                           item.code, item.name);
       }
     }
     session.print(out);
@@ -152,7 +143,8 @@ int complete_file(const CompleteOptions& options) {
     std::string out = fmt::format("no values of the open keys satisfy all rules of {}\n", stack);
     std::size_t number = 0;
     for (const MinimalConflict& conflict : completion.conflicts.conflicts) {
-      out += fmt::format("  conflict {}\n{}", ++number, describe_minimal_conflict(session, conflict));
+      out += fmt::format("  conflict {}\n{}", ++number,
+                         describe_minimal_conflict(session, conflict, request.open, {}, 4));
     }
     if (!completion.conflicts.complete) out += "  there may be further conflicts\n";
     session.print(out);
@@ -172,10 +164,7 @@ void add_complete_command(CLI::App& program, int& exit_code) {
   command->add_option("file", options->file, "config file, or - for standard input")
       ->required()
       ->type_name("FILE");
-  command->add_option("--free", options->free, "a further key to choose freely (repeatable)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("KEY");
+  add_free_option(*command, options->free);
   command
       ->add_option(
           "--prefer", options->prefer,

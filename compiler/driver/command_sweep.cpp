@@ -29,7 +29,7 @@ constexpr std::uint64_t kMostLines = 5'000'000;
 
 struct SweepOptions {
   std::string file;
-  std::vector<std::string> over;
+  std::vector<std::string> over, free;
   std::string points, files;
   ConfigOptions config;
   SolverOptions solver;
@@ -175,7 +175,8 @@ int sweep_file(const SweepOptions& options) {
   }
   if (axes.empty())
     throw UsageError("nothing to sweep over: give `--over KEY=a,b,c`, or write a `[sweep]` table");
-  const Sweep result = sweep(session.subject(), std::move(axes), session.smt());
+  const std::vector<FactId> open = session.open_paths(options.free).read;
+  const Sweep result = sweep(session.subject(), std::move(axes), open, session.smt());
   const bool json = options.solver.format == "json";
   if (!options.points.empty()) {
     if (result.legal > kMostLines)
@@ -210,9 +211,10 @@ int sweep_file(const SweepOptions& options) {
         }
         cubes.push_back(json_of(session, settings));
       }
-      reasons.push_back(fmt::format(R"({{"code":{},"name":{},"excluded":{},"first":{},"combinations":{}}})",
-                                    json_of_text(item.code), json_of_text(item.name), reason.excluded,
-                                    reason.first, json_list(cubes)));
+      reasons.push_back(
+          fmt::format(R"({{"code":{},"name":{},"together":{},"excluded":{},"first":{},"combinations":{}}})",
+                      json_of_text(item.code), json_of_text(item.name), json_of(session, reason.together),
+                      reason.excluded, reason.first, json_list(cubes)));
     }
     session.print(json_document(fmt::format(
         R"({{"version":1,"points":{},"legal":{},"answer":"{}","reasons":{}}})", result.points, result.legal,
@@ -223,7 +225,13 @@ int sweep_file(const SweepOptions& options) {
                     session.prepared().stack.stack.name);
     for (const SweepReason& reason : result.reasons) {
       const RuleItem& item = session.subject().index().item(reason.position);
-      out += fmt::format("  {} {}: excludes {}, {} of them first\n", item.code, item.name,
+      std::string names = fmt::format("{} {}", item.code, item.name);
+      for (std::size_t i = 1; i < reason.together.size(); ++i) {
+        const RuleItem& further = session.subject().index().item(reason.together[i]);
+        names += fmt::format(", {} {}", further.code, further.name);
+      }
+      if (!reason.together.empty()) names += ", open keys left without a value";
+      out += fmt::format("  {}: excludes {}, {} of them first\n", names,
                          count_of(reason.excluded, "point", "points"), reason.first);
       for (std::size_t i = 0; i < reason.cubes.size() && i < kMostExamples; ++i)
         out += fmt::format("    {}\n", cube_text(session, result, reason.cubes[i]));
@@ -233,7 +241,8 @@ int sweep_file(const SweepOptions& options) {
     }
     if (!options.files.empty())
       out += fmt::format("wrote {} into {}\n", count_of(written, "config", "configs"), options.files);
-    if (result.answer == Answer::undecided) out += "a limit was met: further points may be excluded\n";
+    if (result.answer == Answer::undecided)
+      out += "undecided: a limit was met, and further points may be excluded; `--timeout` raises it\n";
     session.print(out);
   }
   if (result.answer == Answer::undecided) return kExitUndecided;
@@ -260,6 +269,7 @@ void add_sweep_command(CLI::App& program, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--files", options->files, "write a config for each legal point into this folder")
       ->type_name("DIR");
+  add_free_option(*command, options->free);
   add_config_options(*command, options->config);
   add_solver_options(*command, options->solver);
   command->callback([options, &exit_code] { exit_code = sweep_file(*options); });

@@ -18,6 +18,7 @@ namespace {
 
 struct WhyNotOptions {
   std::string file, wanted;
+  std::vector<std::string> free;
   ConfigOptions config;
   SolverOptions solver;
 };
@@ -39,35 +40,53 @@ int why_not(const WhyNotOptions& options) {
   }
   const Assignment wanted{*key, !value.is_none(),
                           value.is_none() ? default_choice(session.subject(), *key).value : value};
-  const WhyNot answer = explain_why_not(session.subject(), wanted, session.smt());
+  const std::vector<FactId> open = session.open_paths(options.free).read;
+  const WhyNot answer = explain_why_not(session.subject(), wanted, open, session.smt());
+  const Opposition& opposition = answer.opposition;
+  const bool allowed = opposition.answer == Answer::sat;
   if (json) {
     std::vector<std::string> against, ways;
-    for (std::size_t i = 0; i < answer.against.size(); ++i)
-      against.push_back(json_of(session, answer.against[i], answer.reasons[i], {wanted}));
+    for (std::size_t i = 0; i < opposition.against.size(); ++i)
+      against.push_back(json_of(session, opposition.against[i], opposition.reasons[i], {wanted}));
     for (const Repair& way : answer.ways.found) ways.push_back(json_of(session, way));
     session.print(json_document(fmt::format(
-        R"({{"version":1,"key":{},"value":{},"allowed":{},"against":{},"ways":{},"complete":{}}})",
-        json_of_text(path), json_of(value), answer.against.empty(), json_list(against), json_list(ways),
-        answer.ways.complete)));
+        R"({{"version":1,"key":{},"value":{},"answer":"{}","allowed":{},"against":{},"conflict":{},"warnings":{},"ways":{},"complete":{}}})",
+        json_of_text(path), json_of(value), answer_name(opposition.answer), allowed, json_list(against),
+        opposition.conflict ? json_of(session, *opposition.conflict, {wanted}) : "null",
+        json_of(session, opposition.warnings), json_list(ways), answer.ways.complete)));
   } else {
     std::string out;
-    if (answer.against.empty()) {
+    if (allowed) {
       out = fmt::format("{}: nothing stands against it ({})\n", said, stack);
+    } else if (opposition.answer == Answer::undecided) {
+      out = fmt::format("{}: undecided within the limit; `--timeout` raises it ({})\n", said, stack);
     } else {
-      out = fmt::format("{}: {} against it ({})\n", said,
-                        answer.against.size() == 1 ? "one rule stands"
-                                                   : fmt::format("{} rules stand", answer.against.size()),
-                        stack);
-      for (std::size_t i = 0; i < answer.against.size(); ++i)
-        out += describe_conflict(session, answer.against[i], answer.reasons[i], {wanted});
+      if (opposition.against.empty()) {
+        out = fmt::format("{}: it leaves no value for the open keys ({})\n", said, stack);
+        if (opposition.conflict)
+          out += describe_minimal_conflict(session, *opposition.conflict, open, {wanted}, 4);
+      } else {
+        out = fmt::format("{}: {} against it ({})\n", said,
+                          opposition.against.size() == 1
+                              ? "one rule stands"
+                              : fmt::format("{} rules stand", opposition.against.size()),
+                          stack);
+      }
+      for (std::size_t i = 0; i < opposition.against.size(); ++i)
+        out += describe_conflict(session, opposition.against[i], opposition.reasons[i], {wanted});
       if (answer.ways.found.empty()) {
-        out += answer.ways.complete ? "no change of other settings allows it (what defines the model stays)\n"
-                                    : "no change that allows it was found within the limit\n";
+        out += answer.ways.complete
+                   ? "no change of other settings allows it (what defines the model stays)\n"
+                   : "no change that allows it was found within the limit; `--timeout` raises it\n";
       } else {
         out += "ways to allow it, cheapest first:\n";
         for (std::size_t i = 0; i < answer.ways.found.size(); ++i)
           out += describe_repair(session, answer.ways.found[i], i + 1);
       }
+    }
+    for (const std::uint32_t position : opposition.warnings) {
+      const RuleItem& item = session.subject().index().item(position);
+      out += fmt::format("it would warn: {} {}\n", item.code, item.name);
     }
     for (const std::uint32_t position : answer.cured) {
       const RuleItem& item = session.subject().index().item(position);
@@ -75,10 +94,11 @@ int why_not(const WhyNotOptions& options) {
     }
     session.print(out);
   }
-  const bool undecided = std::any_of(answer.against.begin(), answer.against.end(),
+  const bool undecided = opposition.answer == Answer::undecided ||
+                         std::any_of(opposition.against.begin(), opposition.against.end(),
                                      [](const Conflict& one) { return one.minimal == Answer::undecided; }) ||
                          (answer.ways.found.empty() && !answer.ways.complete);
-  return undecided ? kExitUndecided : answer.against.empty() ? kExitClean : kExitFindings;
+  return undecided ? kExitUndecided : allowed ? kExitClean : kExitFindings;
 }
 
 }  // namespace
@@ -91,6 +111,7 @@ void add_why_not_command(CLI::App& program, int& exit_code) {
       ->required()
       ->type_name("FILE");
   command->add_option("wanted", options->wanted, "the wanted setting")->required()->type_name("KEY=VALUE");
+  add_free_option(*command, options->free);
   add_config_options(*command, options->config);
   add_solver_options(*command, options->solver);
   command->callback([options, &exit_code] { exit_code = why_not(*options); });

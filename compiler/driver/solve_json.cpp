@@ -82,11 +82,18 @@ std::string json_of(const SolveSession& session, const Conflict& conflict, const
   return dump(out);
 }
 
-std::string json_of(const SolveSession& session, const MinimalConflict& conflict) {
+std::string json_of(const SolveSession& session, const MinimalConflict& conflict,
+                    const std::vector<Assignment>& changes) {
   Json out{{"keys", Json::array()}, {"rules", Json::array()}};
-  for (const FactId key : conflict.keys) out["keys"].push_back(participant(session, key, {}));
+  for (const FactId key : conflict.keys) out["keys"].push_back(participant(session, key, changes));
   for (const std::uint32_t position : conflict.rules)
     out["rules"].push_back(rule(session.subject().index().item(position)));
+  return dump(out);
+}
+
+std::string json_of(const SolveSession& session, const std::vector<std::uint32_t>& rules) {
+  Json out = Json::array();
+  for (const std::uint32_t position : rules) out.push_back(rule(session.subject().index().item(position)));
   return dump(out);
 }
 

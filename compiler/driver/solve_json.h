@@ -17,7 +17,10 @@ std::string json_of(const Value& value);
 std::string json_of_text(const std::string& text);
 std::string json_of(const SolveSession& session, const Conflict& conflict, const std::string& message,
                     const std::vector<Assignment>& changes);
-std::string json_of(const SolveSession& session, const MinimalConflict& conflict);
+std::string json_of(const SolveSession& session, const MinimalConflict& conflict,
+                    const std::vector<Assignment>& changes);
+/// The rules as [{code, name}].
+std::string json_of(const SolveSession& session, const std::vector<std::uint32_t>& rules);
 std::string json_of(const SolveSession& session, const std::vector<Assignment>& changes);
 std::string json_of(const SolveSession& session, const Repair& repair);
 std::string json_list(const std::vector<std::string>& items);

@@ -32,8 +32,11 @@ std::string describe_conflict(const SolveSession& session, const Conflict& confl
   return out;
 }
 
-std::string describe_minimal_conflict(const SolveSession& session, const MinimalConflict& conflict) {
+std::string describe_minimal_conflict(const SolveSession& session, const MinimalConflict& conflict,
+                                      const std::vector<FactId>& open, const std::vector<Assignment>& changes,
+                                      std::size_t indent) {
   const Subject& subject = session.subject();
+  const std::string lead(indent, ' ');
   std::string out;
   for (const std::uint32_t rule : conflict.rules) {
     const RuleItem& item = subject.index().item(rule);
@@ -41,18 +44,23 @@ std::string describe_minimal_conflict(const SolveSession& session, const Minimal
     std::string because;
     for (const FactId key : conflict.keys) {
       if (!std::binary_search(inputs.begin(), inputs.end(), key)) continue;
-      because += (because.empty() ? "" : " and ") + statement(session, key, {});
+      because += (because.empty() ? "" : " and ") + statement(session, key, changes);
     }
     std::string about;
     for (const FactId fact : inputs) {
-      if (subject.is_open(fact))
+      const bool given = std::any_of(changes.begin(), changes.end(),
+                                     [fact](const Assignment& change) { return change.fact == fact; });
+      if (!given && std::find(open.begin(), open.end(), fact) != open.end())
         about += (about.empty() ? "" : ", ") + fmt::format("`{}`", subject.name(fact));
     }
-    out += fmt::format("    {}{} ({}) {}\n", because.empty() ? "" : "because of " + because + ", ", item.code,
-                       item.name, about.empty() ? "does not hold" : "limits " + about);
+    out += fmt::format("{}{}{} ({}) {}\n", lead, because.empty() ? "" : "because of " + because + ", ",
+                       item.code, item.name, about.empty() ? "does not hold" : "limits " + about);
   }
   for (const FactId key : conflict.keys) {
-    out += fmt::format("    {}  ({})\n", statement(session, key, {}), session.place_of(key));
+    const bool asked = std::any_of(changes.begin(), changes.end(),
+                                   [key](const Assignment& change) { return change.fact == key; });
+    out += fmt::format("{}{}  ({})\n", lead, statement(session, key, changes),
+                       asked ? "asked for" : session.place_of(key));
   }
   return out;
 }

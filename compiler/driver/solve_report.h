@@ -17,8 +17,11 @@ std::string statement(const SolveSession& session, FactId fact, const std::vecto
 /// Indented lines: the rule's message, then each value that takes part with its place.
 std::string describe_conflict(const SolveSession& session, const Conflict& conflict,
                               const std::string& message, const std::vector<Assignment>& changes);
-/// "because `a` and `b`, CODE (name)" lines of one minimal conflict.
-std::string describe_minimal_conflict(const SolveSession& session, const MinimalConflict& conflict);
+/// "because of `a` and `b`, CODE (name) limits `c`" lines of one minimal conflict about open keys, then the
+/// settings with their places; `changes` were asked for.
+std::string describe_minimal_conflict(const SolveSession& session, const MinimalConflict& conflict,
+                                      const std::vector<FactId>& open, const std::vector<Assignment>& changes,
+                                      std::size_t indent);
 /// "1. set `model.x` to `true` (free, safe)"
 std::string describe_repair(const SolveSession& session, const Repair& repair, std::size_t number);
 std::string count_of(std::uint64_t count, const std::string& one, const std::string& many);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "compiler/config/conform.h"
@@ -24,6 +25,16 @@ void add_solver_options(CLI::App& command, SolverOptions& options) {
       .add_option("--emit", options.emit,
                   "print the questions to the solver (SMT-LIB 2) instead of the answer")
       ->check(CLI::IsMember({"smt2"}));
+}
+
+void add_free_option(CLI::App& command, std::vector<std::string>& free) {
+  command
+      .add_option(
+          "--free", free,
+          "a further open key, besides those written as \"?\": any value that the rules allow (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("KEY");
 }
 
 SolveSession::SolveSession(const ConfigOptions& config, const SolverOptions& options)
@@ -119,6 +130,22 @@ std::optional<FactId> SolveSession::find_key(const std::string& path) const {
   FactId fact = 0;
   if (!book_->rules.set->names.find(known, fact) || !is_changeable(*subject_, fact)) return std::nullopt;
   return fact;
+}
+
+OpenPaths SolveSession::open_paths(const std::vector<std::string>& free) const {
+  OpenPaths open;
+  const auto add = [&](const std::string& path) {
+    if (const std::optional<FactId> key = find_key(path)) {
+      if (std::find(open.read.begin(), open.read.end(), *key) == open.read.end()) open.read.push_back(*key);
+    } else if (std::find(open.unread.begin(), open.unread.end(), path) == open.unread.end()) {
+      open.unread.push_back(path);
+    }
+  };
+  for (const std::string& path : prepared_->config.open) {
+    if (prepared_->config.find(path) != nullptr) add(path);  // the others nobody asked for
+  }
+  for (const std::string& path : free) add(path);
+  return open;
 }
 
 std::pair<std::string, Value> SolveSession::read_assignment(const std::string& text) {

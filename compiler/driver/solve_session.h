@@ -20,6 +20,14 @@ struct SolverOptions {
   std::string emit;                 ///< "smt2": the questions instead of the answer
 };
 void add_solver_options(CLI::App& command, SolverOptions& options);
+/// `--free KEY`
+void add_free_option(CLI::App& command, std::vector<std::string>& free);
+
+/// Keys written as "?" and those of `--free`.
+struct OpenPaths {
+  std::vector<FactId> read;         ///< by rules of the stack; distinct
+  std::vector<std::string> unread;  ///< any value will do
+};
 
 /// UsageError, with the nearest name, for a stack that nobody knows.
 const Stack& stack_named(const Schema& schema, const std::string& name);
@@ -42,6 +50,8 @@ class SolveSession {
   /// A key of the target's release that rules read; nothing for a known key that no rule reads. UsageError
   /// for an unknown key.
   std::optional<FactId> find_key(const std::string& path) const;
+  /// UsageError for an unknown key.
+  OpenPaths open_paths(const std::vector<std::string>& free) const;
   /// `KEY=VALUE` as `--set` reads it, with the value fitted to the key's type. UsageError when it does not
   /// fit.
   std::pair<std::string, Value> read_assignment(const std::string& text);

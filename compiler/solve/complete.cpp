@@ -10,7 +10,8 @@ namespace capstan {
 namespace {
 
 constexpr int kMostCompletionRounds = 200;
-constexpr std::uint32_t kPreferWeight = 100'000;
+constexpr std::uint32_t kPreferWeight = 20'000'000;
+constexpr std::uint32_t kWarningWeight = 40'000;  // more than all defaults together, less than a wish
 constexpr std::uint32_t kAdviceWeight = 400;
 constexpr std::uint32_t kOtherThanDefault = 100;
 constexpr std::uint32_t kPerToken = 3;
@@ -45,19 +46,16 @@ bool is_layer_part(const Subject& subject, const std::string& token) {
 
 Completion complete(const Subject& subject, const CompleteRequest& request) {
   Completion completion;
-  const auto is_advice = [&](std::uint32_t position) {
-    return subject.index().item(position).finding == FindingKind::advice;
-  };
+  const auto may_stay = [&](std::uint32_t position) { return !forbids(subject.index().item(position)); };
+  const std::vector<OpenKey> keys = open_keys(subject, request.open);
   std::set<std::uint32_t> rules;
   for (int round = 0; round < kMostCompletionRounds; ++round) {
     Smt smt(request.smt);
     Encoding encoding(smt, subject.index(), subject.facts);
     std::vector<SoftTerm> soft;
-    for (const FactId fact : request.open) {
-      auto domain = repair_domain(subject, fact);
-      if (!domain) continue;
-      if (domain->choices.size() > 1 && domain->choices[0].unknown)
-        domain->choices.erase(domain->choices.begin());
+    for (const OpenKey& key : keys) {
+      const FactId fact = key.fact;
+      const Domain* const domain = &key.domain;
       const Choice standard = default_choice(subject, fact);
       const bool scope = is_scope(subject.name(fact));
       encoding.open(fact, *domain);
@@ -95,8 +93,9 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
     }
     for (const std::uint32_t rule : rules) {
       const Term holds = smt.negate(encoding.violated(rule));
-      if (is_advice(rule))
-        soft.push_back({holds, kAdviceWeight});
+      if (may_stay(rule))
+        soft.push_back({holds, subject.index().item(rule).finding == FindingKind::advice ? kAdviceWeight
+                                                                                         : kWarningWeight});
       else
         smt.require(holds);
     }
@@ -108,18 +107,17 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
       return completion;
     }
     completion.values.clear();
-    for (const FactId fact : request.open) {
-      if (!encoding.is_open(fact)) continue;
-      const Choice choice = encoding.decode(fact);
-      if (!choice.unknown) completion.values.push_back({fact, choice.set, choice.value});
+    for (const OpenKey& key : keys) {
+      const Choice choice = encoding.decode(key.fact);
+      if (!choice.unknown) completion.values.push_back({key.fact, choice.set, choice.value});
     }
     bool grown = false;
     bool broken = false;
-    completion.remaining_advice.clear();
+    completion.remaining.clear();
     for (const std::uint32_t position : violated_checks(subject, completion.values)) {
       grown |= rules.insert(position).second;
-      if (is_advice(position))
-        completion.remaining_advice.push_back(position);
+      if (may_stay(position))
+        completion.remaining.push_back(position);
       else
         broken = true;
     }

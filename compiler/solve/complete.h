@@ -19,9 +19,9 @@ struct CompleteRequest {
 };
 
 struct Completion {
-  Answer answer = Answer::undecided;            ///< sat: `values`; unsat: `conflicts`
-  std::vector<Assignment> values;               ///< one per open key
-  std::vector<std::uint32_t> remaining_advice;  ///< checks of kind advice that stay violated
+  Answer answer = Answer::undecided;     ///< sat: `values`; unsat: `conflicts`
+  std::vector<Assignment> values;        ///< one per open key
+  std::vector<std::uint32_t> remaining;  ///< checks that stay violated and forbid nothing: advice, warnings
   ConflictSet conflicts;
 };
 

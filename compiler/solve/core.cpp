@@ -19,11 +19,17 @@ bool contains(const std::vector<Term>& terms, Term term) {
 
 ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& open, std::size_t limit,
                            SmtOptions options) {
+  return find_conflicts(subject, open_keys(subject, open), nullptr, limit, options);
+}
+
+ConflictSet find_conflicts(const Subject& subject, const std::vector<OpenKey>& open,
+                           const std::vector<FactId>* about, std::size_t limit, SmtOptions options) {
   ConflictSet result;
   // Rules that can take part: violated now, or dependent on an open key.
   std::set<std::uint32_t> rules;
   const auto counts = [&](std::uint32_t position) {
-    return subject.index().item(position).finding != FindingKind::advice;
+    return forbids(subject.index().item(position)) &&
+           (about == nullptr || reads_any(subject.index(), position, *about));
   };
   const auto silent = [&](std::uint32_t position) {
     const auto& inputs = subject.index().inputs(position);
@@ -32,8 +38,8 @@ ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& op
   for (const std::uint32_t position : violated_checks(subject)) {
     if (counts(position) && !silent(position)) rules.insert(position);
   }
-  for (const FactId fact : open) {
-    for (const std::uint32_t position : subject.index().checks_reading(fact)) {
+  for (const OpenKey& key : open) {
+    for (const std::uint32_t position : subject.index().checks_reading(key.fact)) {
       if (counts(position) && !silent(position)) rules.insert(position);
     }
   }
@@ -46,13 +52,10 @@ ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& op
     inputs.insert(subject.index().inputs(rule).begin(), subject.index().inputs(rule).end());
   std::vector<std::pair<FactId, Term>> elements;
   for (const FactId fact : inputs) {
-    if (std::find(open.begin(), open.end(), fact) != open.end()) {
-      auto domain = repair_domain(subject, fact);
-      if (!domain) continue;
-      // The "?" itself is no value.
-      if (domain->choices.size() > 1 && domain->choices[0].unknown)
-        domain->choices.erase(domain->choices.begin());
-      encoding.open(fact, std::move(*domain));
+    const auto key =
+        std::find_if(open.begin(), open.end(), [fact](const OpenKey& one) { return one.fact == fact; });
+    if (key != open.end()) {
+      encoding.open(fact, key->domain);
       continue;
     }
     const std::string& name = subject.name(fact);

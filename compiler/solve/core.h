@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/constraints/smt.h"
+#include "compiler/solve/domain.h"
 #include "compiler/solve/subject.h"
 
 namespace capstan {
@@ -22,8 +23,11 @@ struct ConflictSet {
   bool complete = true;         ///< all minimal conflicts were found
 };
 
-/// `open` keys may take any value of their domain. Checks of kind advice do not count.
+/// `open` keys may take any value of their domain. Only checks that forbid() count.
 ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& open, std::size_t limit,
                            SmtOptions options);
+/// The same with given domains. With `about`, only checks that read one of these keys count.
+ConflictSet find_conflicts(const Subject& subject, const std::vector<OpenKey>& open,
+                           const std::vector<FactId>* about, std::size_t limit, SmtOptions options);
 
 }  // namespace capstan

@@ -277,4 +277,20 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
   return domain;
 }
 
+std::vector<OpenKey> open_keys(const Subject& subject, const std::vector<FactId>& open) {
+  std::vector<OpenKey> keys;
+  for (const FactId fact : open) {
+    auto domain = repair_domain(subject, fact);
+    if (!domain) continue;
+    if (domain->choices[0].unknown) {
+      if (domain->choices.size() > 1)
+        domain->choices.erase(domain->choices.begin());
+      else if (domain->any_subset)
+        domain->choices[0] = {true, false, Value(Value::List{})};
+    }
+    keys.push_back({fact, std::move(*domain)});
+  }
+  return keys;
+}
+
 }  // namespace capstan

@@ -16,6 +16,13 @@ Domain explain_domain(const Subject& subject, FactId fact);
 /// For repairing and completing: values that can be written into a config (or the default, unset). Best first
 /// after the current one. Nothing for keys that are no config keys.
 std::optional<Domain> repair_domain(const Subject& subject, FactId fact);
+/// A key to be filled, with the values that are tried: those of repair_domain(), the open state left out.
+struct OpenKey {
+  FactId fact = 0;
+  Domain domain;
+};
+/// Keys without a domain are left out.
+std::vector<OpenKey> open_keys(const Subject& subject, const std::vector<FactId>& open);
 /// A key whose values can be changed by the user: a config key or an environment variable, known to the
 /// release.
 bool is_changeable(const Subject& subject, FactId fact);

@@ -26,13 +26,21 @@ class Search {
  public:
   Search(const Subject& subject, const RepairRequest& request)
       : subject_(subject), request_(request), base_(with_changes(subject.facts, request.fixed)) {
-    for (const std::uint32_t position : violated_checks(subject)) before_.insert(position);
+    for (const OpenKey& key : request.open) open_.push_back(key.fact);
+    std::sort(open_.begin(), open_.end());
+    for (const std::uint32_t position : violated_checks(subject)) {
+      if (!reads_any(subject.index(), position, open_)) before_.insert(position);
+    }
     rules_.insert(request.targets.begin(), request.targets.end());
+    if (!request.allow_new_advice) return;
+    for (const std::uint32_t position : violated_with({})) {
+      if (!forbids(subject.index().item(position))) before_.insert(position);
+    }
   }
 
   Repairs run() {
     Repairs repairs;
-    if (!request_.fixed.empty() && accept({})) {
+    if (!request_.fixed.empty() && open_.empty() && accept({})) {
       repairs.found.push_back(make({}));
       return repairs;
     }
@@ -61,8 +69,11 @@ class Search {
                        [fact](const Assignment& change) { return change.fact == fact; });
   }
 
+  bool is_open(FactId fact) const { return std::binary_search(open_.begin(), open_.end(), fact); }
+
   bool may_change(FactId fact) const {
-    if (is_fixed(fact) || subject_.is_broken(fact) || !is_changeable(subject_, fact)) return false;
+    if (is_fixed(fact) || is_open(fact) || subject_.is_broken(fact) || !is_changeable(subject_, fact))
+      return false;
     if (std::find(request_.frozen.begin(), request_.frozen.end(), fact) != request_.frozen.end())
       return false;
     return request_.touch_model || effect_of(subject_, fact) != KeyEffect::model;
@@ -85,10 +96,12 @@ class Search {
 
   /// Without one of the changes the rest does as well: no repair of its own, only another one with something
   /// beside.
-  bool has_needless_change(const std::vector<Assignment>& changes) const {
+  bool has_needless_change(const std::vector<Assignment>& changes,
+                           const std::vector<Assignment>& filling) const {
     for (std::size_t left_out = 0; left_out < changes.size() && changes.size() > 1; ++left_out) {
       std::vector<Assignment> rest = changes;
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+      rest.insert(rest.end(), filling.begin(), filling.end());
       bool good = true;
       for (const std::uint32_t position : violated_with(rest)) {
         const bool target =
@@ -130,6 +143,7 @@ class Search {
     for (const std::uint32_t rule : rules_)
       inputs.insert(subject_.index().inputs(rule).begin(), subject_.index().inputs(rule).end());
     std::vector<SoftTerm> soft;
+    for (const OpenKey& key : request_.open) encoding.open(key.fact, key.domain);
     for (const FactId fact : inputs) {
       if (!may_change(fact)) continue;
       auto domain = repair_domain(subject_, fact);
@@ -159,15 +173,18 @@ class Search {
         exhausted = true;
         return !encoding.too_wide();
       }
-      std::vector<Assignment> changes;
+      std::vector<Assignment> changes, filling;
       for (const FactId fact : encoding.open_keys()) {
-        if (smt.value(encoding.stays(fact))) continue;
+        const bool open = is_open(fact);
+        if (!open && smt.value(encoding.stays(fact))) continue;
         const Choice choice = encoding.decode(fact);
-        if (!choice.unknown) changes.push_back({fact, choice.set, choice.value});
+        if (!choice.unknown) (open ? filling : changes).push_back({fact, choice.set, choice.value});
       }
+      std::vector<Assignment> together = changes;
+      together.insert(together.end(), filling.begin(), filling.end());
       const std::size_t known = rules_.size();
-      if (accept(changes)) {
-        if (has_needless_change(changes)) {
+      if (accept(together)) {
+        if (has_needless_change(changes, filling)) {
           block(smt, encoding, changes);
           if (++needless > kMostNeedless) {
             exhausted = true;
@@ -182,7 +199,7 @@ class Search {
         return true;
       } else {
         // The evaluator refuses what the encoding allows without naming a new rule: never propose it again.
-        block(smt, encoding, changes);
+        block(smt, encoding, together);
       }
     }
     return true;
@@ -264,6 +281,7 @@ class Search {
   Facts base_;
   std::set<std::uint32_t> before_;
   std::set<std::uint32_t> rules_;
+  std::vector<FactId> open_;  // sorted
 };
 
 }  // namespace

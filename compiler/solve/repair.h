@@ -9,6 +9,7 @@
 
 #include "compiler/constraints/smt.h"
 #include "compiler/diagnostics/diagnostic.h"
+#include "compiler/solve/domain.h"
 #include "compiler/solve/subject.h"
 
 namespace capstan {
@@ -25,9 +26,12 @@ struct RepairRequest {
   std::vector<std::uint32_t> targets;  ///< positions of violated checks that must hold afterwards
   std::vector<Assignment> fixed;       ///< changes that are part of every repair
   std::vector<FactId> frozen;          ///< keys that stay as they are (beside `fixed`)
-  std::size_t limit = 5;               ///< at most so many repairs
+  /// Keys that are filled along with each repair, at no cost and without being part of it; the subject's
+  /// facts have them open.
+  std::vector<OpenKey> open;
+  std::size_t limit = 5;  ///< at most so many repairs
   bool touch_model = false;
-  bool allow_new_advice = false;  ///< findings of kind advice may appear
+  bool allow_new_advice = false;  ///< advice may appear, and the warnings that `fixed` alone gives
   SmtOptions smt;
 };
 

@@ -279,6 +279,27 @@ Reevaluator& Subject::variants() const {
   return *variants_;
 }
 
+bool forbids(const RuleItem& item) {
+  return item.kind == RuleItem::Kind::check && item.severity == Severity::error &&
+         item.finding != FindingKind::advice;
+}
+
+bool reads_any(const RuleIndex& index, std::uint32_t position, const std::vector<FactId>& facts) {
+  const std::vector<FactId>& inputs = index.inputs(position);
+  return std::any_of(facts.begin(), facts.end(),
+                     [&](FactId fact) { return std::binary_search(inputs.begin(), inputs.end(), fact); });
+}
+
+Facts with_open(const Facts& facts, const std::vector<FactId>& open) {
+  Facts changed = facts;
+  for (const FactId fact : open) {
+    Fact& value = changed.values.at(fact);
+    value.state = Fact::State::unknown;
+    value.set = true;
+  }
+  return changed;
+}
+
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes) {
   Facts changed = facts;
   for (const Assignment& change : changes) assign(changed.values.at(change.fact), change);

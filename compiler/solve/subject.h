@@ -76,8 +76,15 @@ struct Subject {
   mutable std::unique_ptr<Reevaluator> variants_;
 };
 
+/// The check decides whether a config is legal: a finding of severity error that is no advice.
+bool forbids(const RuleItem& item);
+/// The item at `position` depends on one of the facts.
+bool reads_any(const RuleIndex& index, std::uint32_t position, const std::vector<FactId>& facts);
+
 /// The facts with some keys changed.
 Facts with_changes(const Facts& facts, const std::vector<Assignment>& changes);
+/// The facts with some keys left open: rules that depend on them are undecided.
+Facts with_open(const Facts& facts, const std::vector<FactId>& open);
 /// Positions of the checks that are violated, in order: with these facts, or in the subject with some keys
 /// changed.
 std::vector<std::uint32_t> violated_checks(const RuleBook& book, Facts facts);

@@ -22,10 +22,13 @@ struct SweepAxis {
 using Cube = std::vector<std::int32_t>;
 
 struct SweepReason {
-  std::uint32_t position = 0;  ///< the check
-  std::vector<Cube> cubes;     ///< minimal; their union is what the check excludes
-  std::uint64_t excluded = 0;  ///< points that this check excludes
-  std::uint64_t first = 0;     ///< of these, points that no earlier check excludes
+  std::uint32_t position = 0;  ///< the check; of several the first
+  /// Where open keys are read: the rules that together leave no value for them. A point that several such
+  /// sets exclude counts for those that were found to exclude it.
+  std::vector<std::uint32_t> together;
+  std::vector<Cube> cubes;     ///< minimal; their union is what is excluded
+  std::uint64_t excluded = 0;  ///< points in the cubes
+  std::uint64_t first = 0;     ///< of these, points that no earlier reason excludes
 };
 
 struct Sweep {
@@ -38,8 +41,9 @@ struct Sweep {
 
 inline constexpr std::uint64_t kMostSweepPoints = std::uint64_t{1} << 53;
 
-/// `axes` span at most kMostSweepPoints points.
-Sweep sweep(const Subject& subject, std::vector<SweepAxis> axes, SmtOptions options);
+/// `axes` span at most kMostSweepPoints points. A point is legal when the `open` keys can be filled there.
+Sweep sweep(const Subject& subject, std::vector<SweepAxis> axes, const std::vector<FactId>& open,
+            SmtOptions options);
 
 /// Calls `take` with the value indices of each legal point, last axis fastest, until it returns false.
 void for_each_legal(const Sweep& sweep, const std::function<bool(const std::vector<std::uint32_t>&)>& take);

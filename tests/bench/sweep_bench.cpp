@@ -66,7 +66,7 @@ void sweep_a_million_points(benchmark::State& state) {
   axis("model.moe_token_dispatcher_type", {Value("allgather"), Value("alltoall"), Value("flex")});
   std::uint64_t points = 0, legal = 0, reasons = 0;
   for (auto _ : state) {
-    const Sweep result = sweep(subject, axes, {});
+    const Sweep result = sweep(subject, axes, {}, {});
     if (result.answer == Answer::undecided) throw std::runtime_error("undecided");
     points = result.points;
     legal = result.legal;
