@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compiler/config/conform.h"
+#include "compiler/config/open_sections.h"
 #include "compiler/config/release_gap.h"
 #include "compiler/config/sweep_table.h"
 #include "compiler/diagnostics/codes.h"
@@ -72,6 +73,7 @@ class Binder {
   void bind_all() {
     take_sweep_table(config_, schema_, sink_);
     if (schema_.has_section(kBridgeEnvironmentSection)) take_bridge_variables();
+    take_open_sections(config_, schema_, sink_);
     for (auto& [path, setting] : config_.settings) bind(path, setting);
   }
 

@@ -30,10 +30,20 @@ std::string value_words(const EffectiveValue* value) {
 
 std::string origin_words(const EffectiveValue* value, const SourceMap& sources) {
   if (value == nullptr) return "";
-  if (value->setting == nullptr) return "default";
+  if (value->setting == nullptr) return value->open ? "open" : "default";
   const Span place =
       value->setting->origin.key.exists() ? value->setting->origin.key : value->setting->origin.value;
   return place.exists() ? place_text(sources, place) : origin_kind_name(value->origin);
+}
+
+/// One config leaves the key open, the other one does not set it: no difference that anyone wrote.
+bool is_open_beside_unset(const EffectiveDifference& difference) {
+  const auto is_set = [](const EffectiveValue* value) {
+    return value != nullptr && value->setting != nullptr;
+  };
+  const auto is_open = [](const EffectiveValue* value) { return value != nullptr && value->open; };
+  return !is_set(difference.before) && !is_set(difference.after) &&
+         (is_open(difference.before) || is_open(difference.after));
 }
 
 int diff(const DiffOptions& options) {
@@ -44,7 +54,8 @@ int diff(const DiffOptions& options) {
   if (!before.prepared || !after.prepared) return kExitUsage;
   const auto a = effective_config(before.prepared->config, *before.prepared->schema);
   const auto b = effective_config(after.prepared->config, *after.prepared->schema);
-  const auto differences = compare(a, b);
+  std::vector<EffectiveDifference> differences = compare(a, b);
+  const auto not_comparable = static_cast<std::size_t>(std::erase_if(differences, is_open_beside_unset));
   const std::string &stack_a = before.prepared->stack.stack.name, &stack_b = after.prepared->stack.stack.name;
   if (options.format == "json") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -61,6 +72,7 @@ int diff(const DiffOptions& options) {
     const nlohmann::ordered_json out = {{"version", 1},
                                         {"before", {{"stack", stack_a}, {"digest", effective_digest(a)}}},
                                         {"after", {{"stack", stack_b}, {"digest", effective_digest(b)}}},
+                                        {"not_comparable", not_comparable},
                                         {"differences", list}};
     write_output("", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", {});
   } else {
@@ -77,6 +89,11 @@ int diff(const DiffOptions& options) {
                 ? fmt::format("no difference; stacks {} and {}\n", stack_a, stack_b)
                 : fmt::format("{} key{}; stacks {} and {}\n", differences.size(),
                               differences.size() == 1 ? " differs" : "s differ", stack_a, stack_b);
+    if (not_comparable > 0) {
+      text +=
+          fmt::format("{} key{} that one of them leaves open and the other does not set {} not compared\n",
+                      not_comparable, not_comparable == 1 ? "" : "s", not_comparable == 1 ? "is" : "are");
+    }
     write_output("", text, {});
   }
   return differences.empty() ? kExitClean : kExitFindings;

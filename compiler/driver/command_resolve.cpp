@@ -49,7 +49,7 @@ int resolve(const ResolveOptions& options) {
       list.push_back(
           {{"key", value.path},
            {"value", words(value)},
-           {"origin", origin_kind_name(value.origin)},
+           {"origin", value.open ? "open" : origin_kind_name(value.origin)},
            {"place", place.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(place)}});
     }
     const nlohmann::ordered_json out = {{"version", 1},
@@ -63,8 +63,9 @@ int resolve(const ResolveOptions& options) {
     for (const EffectiveValue& value : values) {
       if (options.set_only && value.setting == nullptr) continue;
       const std::string place = place_of(value, sources);
-      text += fmt::format("{} = {}  # {}{}{}\n", value.path, words(value), origin_kind_name(value.origin),
-                          place.empty() ? "" : " ", place);
+      text +=
+          fmt::format("{} = {}  # {}{}{}\n", value.path, words(value),
+                      value.open ? "open" : origin_kind_name(value.origin), place.empty() ? "" : " ", place);
     }
     text = safe_text(text, true);
     text += fmt::format("stack {}{}\ndigest {}\n", stack.stack.name,

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "compiler/config/open_sections.h"
 #include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/render.h"
@@ -56,6 +57,11 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
       std::any_of(compiled.findings.begin(), compiled.findings.end(),
                   [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::error; });
   if (prepared && !refused) {
+    if (!open_sections(prepared->config, *prepared->schema).names.empty()) {
+      const auto named = prepared->config.sections.find("open");
+      sink.problem("EX006", "the plan takes the defaults of keys that are open and not set",
+                   named == prepared->config.sections.end() ? Span{*source, 0, 0} : named->second);
+    }
     const Evaluation evaluation = evaluate(
         *prepared->rules, derive_facts(prepared->config, *prepared->schema, workspace.rules().names));
     const std::string name = file == "-" ? "<stdin>" : std::filesystem::path(file).filename().string();

@@ -92,6 +92,10 @@ std::string print_json_schema(const SchemaView& view) {
   sections["extends"] = {{"description", "files that this one builds on, relative to it; earlier ones first"},
                          {"anyOf", Json::array({Json{{"type", "string"}},
                                                 Json{{"type", "array"}, {"items", {{"type", "string"}}}}})}};
+  sections["open"] = {
+      {"description", "sections whose keys, where not set, have values that are not known here; true: all"},
+      {"anyOf",
+       Json::array({Json{{"type", "boolean"}}, Json{{"type", "array"}, {"items", {{"type", "string"}}}}})}};
   const Schema& schema = view.schema();
   for (const std::size_t index : view.known_keys()) {
     const KeyInfo& key = schema.keys()[index];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "grammar/source/sha256.h"
@@ -46,6 +47,7 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
     return spec != nullptr && spec->has_default && spec->default_text.empty() &&
            spec->default_value == setting.value;
   };
+  const std::set<std::string_view> open(config.open.begin(), config.open.end());
   std::map<std::string_view, const Setting*> under_old_name;  // by the new name
   for (const auto& [path, setting] : config.settings) {
     const KeyInfo* key = schema.find(path);
@@ -68,6 +70,9 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
       value.value = conformed(setting->value, known.spec->type);
       value.origin = setting->origin.kind;
       value.setting = setting;
+    } else if (open.contains(key.path)) {
+      value.value = Value("?");
+      value.open = true;
     } else if (known.spec->has_default) {
       value.value = conformed(known.spec->default_value, known.spec->type);
       value.default_text = known.spec->default_text;

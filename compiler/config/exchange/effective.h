@@ -17,6 +17,7 @@ struct EffectiveValue {
   OriginKind origin = OriginKind::default_value;
   const Setting* setting = nullptr;  ///< null for defaults
   std::string default_text;          ///< how the source writes a default that no Value can hold
+  bool open = false;                 ///< not set, and not known to hold its default: the value is "?"
 };
 
 /// Functions have several spellings: "F.silu", "torch.nn.functional.silu" and "silu" are "silu".

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/open_sections.h"
 #include "grammar/yaml/yaml_comments.h"
 #include "grammar/yaml/yaml_document.h"
 
@@ -29,17 +30,9 @@ const char* frontend_of_format(ConfigFormat format) {
 }
 
 void open_unset_keys(const ReadRecord& record, const SchemaView& view, Config& config) {
-  if (!record.unset_is_open && record.open_sections.empty()) return;
-  for (const KeyInfo& key : view.schema().keys()) {
-    const std::string_view section = section_of(key.path);
-    if (section == "target" || section == "cluster" || section == "execute" || section == kEnvironmentSection)
-      continue;
-    const bool is_open = record.unset_is_open ||
-                         std::find(record.open_sections.begin(), record.open_sections.end(), section) !=
-                             record.open_sections.end();
-    if (is_open && view.find(key.path).spec != nullptr && config.find(key.path) == nullptr)
-      config.open.push_back(key.path);
-  }
+  if (record.unset_is_open) return open_unset_keys_of({}, view, config);
+  const std::set<std::string> sections(record.open_sections.begin(), record.open_sections.end());
+  for (const std::string& section : sections) open_unset_keys_of(section, view, config);
 }
 
 std::optional<SyntaxNode> read_yaml(const ReadContext& context) {

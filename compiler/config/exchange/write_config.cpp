@@ -9,6 +9,7 @@
 #include "compiler/config/conform.h"
 #include "compiler/config/exchange/shell_quoted.h"
 #include "compiler/config/exchange/write_arguments.h"
+#include "compiler/config/open_sections.h"
 
 namespace capstan {
 namespace {
@@ -176,12 +177,18 @@ class Writer {
   Writer(const Config& config, const SchemaView& view) : config_(config), view_(view) {}
 
   WrittenConfig toml() {
+    const OpenSections open = open_sections(config_, view_);
+    if (!open.names.empty())
+      out_.text += "open = " +
+                   (open.all ? "true" : to_text(Value(Value::List(open.names.begin(), open.names.end())))) +
+                   "\n";
     for (const auto& [section, settings] : by_section(config_)) {
       std::string body;
       for (const Setting* setting : settings) {
         const bool is_none = setting->value.is_none();
         if (is_none && section == kEnvironmentSection) continue;
-        if (is_none && is_default(setting->path, setting->value)) continue;  // says nothing
+        const bool left_open = std::find(open.names.begin(), open.names.end(), section) != open.names.end();
+        if (is_none && !left_open && is_default(setting->path, setting->value)) continue;  // says nothing
         const bool said_by_name = is_none && reads_none(setting->path);
         if (contains_none(setting->value) && !said_by_name) {
           leave(setting->path, "TOML has no value for none");
@@ -301,6 +308,25 @@ class Writer {
   WrittenConfig out_;
 };
 
+WrittenConfig write_settings(const Config& config, const SchemaView& view, ExportFormat format) {
+  Writer writer(config, view);
+  switch (format) {
+    case ExportFormat::toml:
+      return writer.toml();
+    case ExportFormat::bridge_yaml:
+      return writer.yaml();
+    case ExportFormat::megatron_args:
+      return write_arguments(config, view);
+    case ExportFormat::python:
+      return writer.python();
+    case ExportFormat::hydra:
+      return writer.hydra();
+    case ExportFormat::env:
+      return writer.env();
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* export_format_name(ExportFormat format) {
@@ -318,22 +344,17 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
-  Writer writer(config, view);
-  switch (format) {
-    case ExportFormat::toml:
-      return writer.toml();
-    case ExportFormat::bridge_yaml:
-      return writer.yaml();
-    case ExportFormat::megatron_args:
-      return write_arguments(config, view);
-    case ExportFormat::python:
-      return writer.python();
-    case ExportFormat::hydra:
-      return writer.hydra();
-    case ExportFormat::env:
-      return writer.env();
+  WrittenConfig written = write_settings(config, view, format);
+  if (format == ExportFormat::toml || format == ExportFormat::env) return written;
+  OpenSections open = open_sections(config, view);
+  if (open.all) open.names = {"open"};
+  for (std::string& name : open.names) {
+    written.left_out.push_back({std::move(name), "keys that are not set have values that are not known",
+                                WrittenConfig::LeftOut::Kind::lost});
   }
-  return {};
+  std::sort(written.left_out.begin(), written.left_out.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  return written;
 }
 
 }  // namespace capstan

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/config/conform.h"
 #include "compiler/config/release_gap.h"
 #include "tests/unit/config/config_from_text.h"
@@ -44,6 +46,24 @@ TEST(Bind, ListsBrokenAndOpenKeys) {
   bind_text(result, "[model]\nnum_layers = \"x\"\nhidden_size = \"?\"\nnope = 1\n[wat]\na = 1\n");
   EXPECT_EQ(result.config->open, std::vector<std::string>{"model.hidden_size"});
   EXPECT_EQ(result.config->broken, (std::vector<std::string>{"model.nope", "model.num_layers", "wat.a"}));
+}
+
+TEST(Bind, LeavesKeysOfNamedSectionsOpen) {
+  const auto open_keys = [](const std::string& text) {
+    Composed result;
+    bind_text(result, text);
+    EXPECT_EQ(result.messages(), "");
+    return
+        [open = result.config->open](const char* key) { return std::count(open.begin(), open.end(), key); };
+  };
+  const auto of_model = open_keys("open = [\"model\", \"model\"]\n[model]\nnum_layers = 2\n");
+  EXPECT_EQ(of_model("model.hidden_size"), 1);
+  EXPECT_EQ(of_model("model.num_layers"), 0);  // what is set is known
+  EXPECT_EQ(of_model("ddp.overlap_grad_reduce"), 0);
+  const auto of_all = open_keys("open = true\n[model]\nnum_layers = 2\n");
+  EXPECT_EQ(of_all("model.hidden_size") + of_all("ddp.overlap_grad_reduce"), 2);
+  EXPECT_EQ(of_all("model.num_layers") + of_all("cluster.nodes") + of_all("target.stack"), 0);
+  EXPECT_EQ(open_keys("open = false\n[model]\nnum_layers = 2\n")("model.hidden_size"), 0);
 }
 
 TEST(Bind, OneDiagnosticForAnUnknownSection) {
