@@ -72,7 +72,7 @@ class Backend {
   /// Waits for issued ops, then copies a buffer to the host. Not allowed while recording.
   virtual Status download(plan::BufferId buffer, std::span<std::byte> bytes) = 0;
 
-  static constexpr std::size_t kReadSlots = 2;
+  static constexpr std::size_t kReadSlots = 8;
   static constexpr std::size_t kReadBytes = 4096;  ///< at most, of one read
   /// Starts to copy buffers (at least one) to memory of the backend: what they hold after everything issued
   /// so far and before anything issued later. Does not wait. An earlier read of the slot that nobody awaited

@@ -9,13 +9,14 @@
 #include <memory>
 #include <span>
 
+#include "runtime/device/backend.h"
 #include "runtime/device/outcome.h"
 
 namespace capstan::runtime::cuda {
 
 class Staging {
  public:
-  static constexpr std::size_t kSlotBytes = std::size_t{8} << 20;
+  static constexpr std::size_t kSlotBytes = std::size_t{2} << 20;
 
   static Outcome<std::unique_ptr<Staging>> make();
   ~Staging();
@@ -32,7 +33,7 @@ class Staging {
     std::byte* memory = nullptr;  ///< pinned
     cudaEvent_t free = nullptr;   ///< recorded after the copy that reads the slot
   };
-  std::array<Slot, 2> slots_;
+  std::array<Slot, Backend::kReadSlots> slots_;  ///< one for the batch of each step in flight
   std::size_t next_ = 0;
 };
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/backend.h"
+
 namespace capstan::runtime {
 namespace {
 
@@ -22,6 +24,8 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
   --rounds N                pairs of steps that --compare times (default 10)
   --verify-replay N         every N steps compare replay with eager execution, op by op, bit by bit
   --export-graphs           write what was captured as graphs/segment-N.dot and .json of the run directory
+  --steps-ahead N           issue up to N steps before the loss of the first of them is read (CUDA; default: as
+                            many as take a second, between 2 and 8)
   --threads N               threads of the host backend (default: all)
   --device N                CUDA device (default 0)
   --teardown-seconds N      how long releasing the device may take before the process ends itself (default 10)
@@ -106,6 +110,8 @@ const std::vector<Option>& options() {
        }},
       {"--rounds", true, count(&RunOptions::rounds, 1, 100000)},
       {"--verify-replay", true, count(&RunOptions::verify_every, 1, kMost)},
+      {"--steps-ahead", true,
+       count(&RunOptions::steps_ahead, 1, static_cast<std::int64_t>(Backend::kReadSlots))},
       {"--threads", true, count(&RunOptions::threads, 0, 1024)},
       {"--device", true, count(&RunOptions::device, 0, 1024)},
       {"--teardown-seconds", true, count(&RunOptions::teardown_seconds, 1, 3600)},

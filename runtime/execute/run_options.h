@@ -31,7 +31,9 @@ struct RunOptions {
   bool overwrite = false;
   bool quiet = false;
   std::int64_t threads = 0;  ///< host backend; 0: all
-  std::int64_t device = 0;   ///< cuda device index
+  std::int64_t steps_ahead =
+      0;                    ///< steps in flight at most, where the device is asynchronous; 0: by their time
+  std::int64_t device = 0;  ///< cuda device index
   std::int64_t teardown_seconds = 10;
   Drill drill;
 };

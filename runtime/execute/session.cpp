@@ -54,7 +54,7 @@ std::string bytes_text(std::uint64_t bytes) {
 
 /// Empty where issuing runs the ops.
 std::string issue_text(const Spread& issue_us) {
-  return issue_us.count == 0 ? "" : fmt::format(", issued in {:.0f} us", issue_us.median);
+  return issue_us.count == 0 ? "" : fmt::format(", issued in {:.0f} us", issue_us.mean);
 }
 
 class Session {

@@ -29,6 +29,9 @@ double milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+/// A failed check and a signal are heeded once what was issued is done: this long after them, or two steps.
+constexpr double kMostAheadMs = 1000;
+
 /// Times of the last steps are enough for a median; a run of any length keeps no more.
 constexpr std::size_t kTimesKept = 10000;
 
@@ -84,7 +87,6 @@ class Trainer {
       : run_(run),
         progress_(run.options.quiet, run.report.first_step, run.report.target_steps),
         scalars_(run.plan(), run.backend),
-        most_in_flight_(run.backend.device().asynchronous ? Backend::kReadSlots : 1),
         issued_(run.report.steps_done) {}
 
   Status work() {
@@ -141,20 +143,32 @@ class Trainer {
     return every > 0 && steps % every == 0;
   }
 
+  /// How many steps may be issued and not read yet, where a step takes as long as the last one.
+  std::size_t most_in_flight() const {
+    if (!run_.backend.device().asynchronous) return 1;
+    if (run_.options.steps_ahead > 0) return static_cast<std::size_t>(run_.options.steps_ahead);
+    if (last_step_ms_ <= 0) return 2;
+    return static_cast<std::size_t>(
+        std::clamp(kMostAheadMs / last_step_ms_, 2.0, static_cast<double>(Backend::kReadSlots)));
+  }
+
   /// Whether the next step may be issued now. Behind a step whose scalars were not read yet only where the
   /// device works on its own, and where nothing needs the state as it is between the two.
   bool may_issue() const {
     if (issued_ >= run_.report.target_steps || requested_signal() != 0) return false;
     if (in_flight_.empty()) return true;
-    return in_flight_.size() < most_in_flight_ && in_flight_.back().is_plain() && next_step().is_plain() &&
+    return in_flight_.size() < most_in_flight() && in_flight_.back().is_plain() && next_step().is_plain() &&
            !saves_after(issued_);
   }
 
-  /// Issues each step before the scalars of the one before it are read, so that the device has its next work
-  /// when it is done with a step: issuing to a busy device is also cheaper.
+  /// Issues steps before the scalars of those before them are read, so that the device has its next work when
+  /// it is done with a step: issuing to a busy device is also cheaper. Several in a row, when half of what
+  /// may be in flight is done: the first after a while finds little of the driver in the processor's caches,
+  /// those right behind it take a third of its time.
   Status do_steps() {
     while (true) {
-      while (may_issue()) {
+      const bool refills = in_flight_.size() <= most_in_flight() / 2;
+      while (refills && may_issue()) {
         Status issued = issue_step();
         if (issued.ok()) continue;
         // The step before it is a step done, unless it has a failure of its own to tell.
@@ -207,6 +221,7 @@ class Trainer {
     const auto done = Clock::now();
     const double step_ms = milliseconds(done - std::max(step.began, last_done_));
     last_done_ = done;
+    if (step.is_plain()) last_step_ms_ = step_ms;
 
     if (step.first_capture) {
       report.captures = run_.executor.captures();
@@ -279,10 +294,10 @@ class Trainer {
   MetricsFile metrics_;
   std::vector<std::int32_t> batch_;
   ScalarReader scalars_;
-  const std::size_t most_in_flight_;
   std::deque<Step> in_flight_;   ///< issued, oldest first; their scalars were not read yet
   std::int64_t issued_;          ///< steps, those done before the run included
   Clock::time_point last_done_;  ///< when the last step was seen to be done
+  double last_step_ms_ = 0;
   std::vector<double> eager_ms_, captured_ms_, eager_issue_us_, captured_issue_us_;
   std::int64_t saved_step_ = -1;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@ Json json_number(double value) {
 Json spread_json(const Spread& spread) {
   if (spread.count == 0) return nullptr;
   return {{"count", spread.count},
+          {"mean", json_number(spread.mean)},
           {"median", json_number(spread.median)},
           {"minimum", json_number(spread.minimum)},
           {"maximum", json_number(spread.maximum)},
@@ -150,6 +152,7 @@ Spread spread_of(std::vector<double> values) {
     const std::size_t above = std::min(below + 1, values.size() - 1);
     return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
   };
+  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   spread.minimum = values.front();
   spread.maximum = values.back();
   spread.quartile1 = at(0.25);

@@ -16,10 +16,10 @@ namespace capstan::runtime {
 
 inline constexpr int kReportVersion = 1;
 
-/// Of repeated measurements: median and spread.
+/// Of repeated measurements: mean, median and spread.
 struct Spread {
   std::int64_t count = 0;
-  double median = 0, minimum = 0, maximum = 0, quartile1 = 0, quartile3 = 0;
+  double mean = 0, median = 0, minimum = 0, maximum = 0, quartile1 = 0, quartile3 = 0;
 };
 /// Quartiles by linear interpolation between the sorted values.
 Spread spread_of(std::vector<double> values);

@@ -10,8 +10,9 @@
 //
 // A step is: upload of a fresh random batch, forward, cross-entropy, backward, clip by global norm 1.0,
 // AdamW, weights written back, the scalars read; bf16 parameters, f32 masters and moments. As in training
-// (runtime/execute/trainer), each step is issued before the scalars of the one before it are read, and its
-// time is from the end of that one to its own end, as the host sees them; median of N steps.
+// (runtime/execute/trainer), steps are issued before the scalars of those before them are read, several in a
+// row, and a step's time is from the end of the one before it to its own end, as the host sees them; median
+// of N steps.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +21,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
@@ -142,6 +144,10 @@ void run_one_step(const plan::Plan& plan, Backend& backend) {
   must(executor.run_eager());
 }
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -150,7 +156,9 @@ double median(std::vector<double> values) {
 struct Row {
   std::string preset, mode;
   double milliseconds = 0, fastest = 0, slowest = 0, tokens_per_second = 0, utilization = 0;
-  double busy_issue_us = 0;  ///< host time of issuing a step while the one before it runs
+  /// Host time of issuing a step while others run: all together by their number, the median, and the median
+  /// of those that are issued first after a while.
+  double issue_us = 0, median_issue_us = 0, first_issue_us = 0;
   double idle_issue_us = 0;  ///< to a device that does nothing
   double prepare_seconds = 0, capture_seconds = 0, instantiate_seconds = 0;
   std::uint64_t nodes = 0, graphs = 0, launches = 0, planned = 0, peak = 0;
@@ -200,13 +208,22 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
     issue_step(step, captured && step >= 2);
     read(step);
   }
-  std::vector<double> times, busy, idle;
+  std::vector<double> times, busy, first, idle;
   Clock::time_point done;
-  // The first of them fills the pipeline and is not counted.
-  issue_step(kWarmUp, captured);
-  for (int step = kWarmUp; step <= kWarmUp + options.steps; ++step) {
-    const bool last = step == kWarmUp + options.steps;
-    if (!last) busy.push_back(issue_step(step + 1, captured));
+  // The first steps fill the pipeline and are not counted.
+  constexpr int kAhead = static_cast<int>(Backend::kReadSlots);
+  const int last = kWarmUp + options.steps;
+  int issued = kWarmUp;
+  while (issued < std::min(last + 1, kWarmUp + kAhead / 2)) issue_step(issued++, captured);
+  for (int step = kWarmUp; step <= last; ++step) {
+    if (issued - step <= kAhead / 2) {
+      const int until = std::min(last + 1, step + kAhead);
+      if (issued < until) {
+        first.push_back(issue_step(issued++, captured));
+        busy.push_back(first.back());
+      }
+      while (issued < until) busy.push_back(issue_step(issued++, captured));
+    }
     row.loss = read(step).loss;
     const Clock::time_point seen = Clock::now();
     if (step > kWarmUp) times.push_back(std::chrono::duration<double>(seen - done).count() * 1e3);
@@ -217,7 +234,9 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
     idle.push_back(time_issue(captured));
   }
   must(backend->synchronize());
-  row.busy_issue_us = median(busy);
+  row.issue_us = mean(busy);
+  row.median_issue_us = median(busy);
+  row.first_issue_us = median(first);
   row.idle_issue_us = median(idle);
   row.preset = name;
   row.mode = mode;
@@ -396,7 +415,7 @@ Options parse(int count, char** words) {
     } else if (word == "--grads") {
       options.gradients = value() == "f32" ? plan::DType::f32 : plan::DType::bf16;
     } else if (word == "--steps") {
-      options.steps = std::max(1, std::atoi(value().c_str()));
+      options.steps = std::max(static_cast<int>(Backend::kReadSlots), std::atoi(value().c_str()));
     } else if (word == "--nondeterministic") {
       options.deterministic = false;
     } else if (word == "--fp8") {
@@ -433,9 +452,9 @@ int main(int count, char** words) {
               plan::dtype_name(options.gradients),
               options.deterministic ? "deterministic" : "not deterministic",
               options.fused ? "fused" : "not fused");
-  std::printf("%-4s %-10s %9s %17s %10s %6s %10s %10s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode", "ms/step",
-              "(min-max)", "k tok/s", "MFU %", "busy us", "idle us", "launches", "nodes", "graphs",
-              "capture ms", "plan GiB", "peak GiB", "loss");
+  std::printf("%-4s %-10s %9s %17s %10s %6s %8s %8s %8s %8s %9s %6s %7s %10s %9s %9s %7s\n", "", "mode",
+              "ms/step", "(min-max)", "k tok/s", "MFU %", "issue us", "median", "first", "idle", "launches",
+              "nodes", "graphs", "capture ms", "plan GiB", "peak GiB", "loss");
   std::ofstream json;
   if (!options.json.empty()) json.open(options.json);
   for (const std::string& name : options.presets) {
@@ -443,18 +462,19 @@ int main(int count, char** words) {
       const Row r = measure(name, mode, options, ceiling);
       constexpr double kGiB = 1073741824.0;
       std::printf(
-          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %10.1f %10.1f %9llu %6llu %7llu %10.2f %9.3f %9.3f "
-          "%7.3f\n",
+          "%-4s %-10s %9.3f (%7.3f-%7.3f) %10.1f %6.1f %8.1f %8.1f %8.1f %8.1f %9llu %6llu %7llu %10.2f "
+          "%9.3f %9.3f %7.3f\n",
           r.preset.c_str(), r.mode.c_str(), r.milliseconds, r.fastest, r.slowest, r.tokens_per_second / 1e3,
-          100 * r.utilization, r.busy_issue_us, r.idle_issue_us, static_cast<unsigned long long>(r.launches),
-          static_cast<unsigned long long>(r.nodes), static_cast<unsigned long long>(r.graphs),
-          1e3 * (r.capture_seconds + r.instantiate_seconds), static_cast<double>(r.planned) / kGiB,
-          static_cast<double>(r.peak) / kGiB, r.loss);
+          100 * r.utilization, r.issue_us, r.median_issue_us, r.first_issue_us, r.idle_issue_us,
+          static_cast<unsigned long long>(r.launches), static_cast<unsigned long long>(r.nodes),
+          static_cast<unsigned long long>(r.graphs), 1e3 * (r.capture_seconds + r.instantiate_seconds),
+          static_cast<double>(r.planned) / kGiB, static_cast<double>(r.peak) / kGiB, r.loss);
       std::fflush(stdout);
       if (json) {
         json << "{\"preset\": \"" << r.preset << "\", \"mode\": \"" << r.mode
              << "\", \"ms\": " << r.milliseconds << ", \"tokens_per_second\": " << r.tokens_per_second
-             << ", \"mfu\": " << r.utilization << ", \"busy_issue_us\": " << r.busy_issue_us
+             << ", \"mfu\": " << r.utilization << ", \"issue_us\": " << r.issue_us
+             << ", \"median_issue_us\": " << r.median_issue_us << ", \"first_issue_us\": " << r.first_issue_us
              << ", \"idle_issue_us\": " << r.idle_issue_us << ", \"launches\": " << r.launches
              << ", \"nodes\": " << r.nodes << ", \"capture_s\": " << r.capture_seconds
              << ", \"instantiate_s\": " << r.instantiate_seconds << ", \"planned_bytes\": " << r.planned

@@ -559,10 +559,10 @@ TEST_F(CapstanRun, MeasuresThePlannedPeak) {
 
 TEST_F(CapstanRun, RefusesWrongUse) {
   const char* const wrong[][3] = {
-      {"--steps", "x", ""},     {"--steps", "-1", ""},       {"--nonsense", "", ""},
-      {"--backend", "tpu", ""}, {"--compare", "graphs", ""}, {"--rounds", "5", ""},
-      {"--eager=yes", "", ""},  {"--inject", "fire", ""},    {"--inject", "fault:x", ""},
-      {"--output", "", ""},     {"--verify-replay", "0", ""}};
+      {"--steps", "x", ""},     {"--steps", "-1", ""},        {"--nonsense", "", ""},
+      {"--backend", "tpu", ""}, {"--compare", "graphs", ""},  {"--rounds", "5", ""},
+      {"--eager=yes", "", ""},  {"--inject", "fire", ""},     {"--inject", "fault:x", ""},
+      {"--output", "", ""},     {"--verify-replay", "0", ""}, {"--steps-ahead", "9", ""}};
   for (const auto& arguments : wrong) {
     std::vector<std::string> all = {"plan.json", arguments[0]};
     if (arguments[1][0] != '\0') all.push_back(arguments[1]);

@@ -259,13 +259,14 @@ TEST(Verdict, SaysWhenReplayBringsNothing) {
   EXPECT_NE(speed_verdict(spread(20, 0.1), spread(25, 0.1)).find("25.0 % slower"), std::string::npos);
 }
 
-TEST(Spread, IsMedianAndQuartiles) {
-  const Spread s = spread_of({5, 1, 4, 2, 3});
+TEST(Spread, IsMeanMedianAndQuartiles) {
+  const Spread s = spread_of({6, 1, 4, 2, 3});
+  EXPECT_DOUBLE_EQ(s.mean, 3.2);
   EXPECT_EQ(s.median, 3);
   EXPECT_EQ(s.quartile1, 2);
   EXPECT_EQ(s.quartile3, 4);
   EXPECT_EQ(s.minimum, 1);
-  EXPECT_EQ(s.maximum, 5);
+  EXPECT_EQ(s.maximum, 6);
   EXPECT_EQ(spread_of({1, 2}).median, 1.5);
   EXPECT_EQ(spread_of({}).count, 0);
 }

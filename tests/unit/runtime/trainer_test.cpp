@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,7 @@ class LateBackend final : public Backend {
   std::string log;
   std::function<void(int step)> on_issued = [](int) {};
   std::chrono::steady_clock::time_point first_issued, last_awaited;
+  std::chrono::milliseconds delay{0};          ///< of each read that is awaited
   int refused_replay = 0, failing_replay = 0;  ///< which one is refused when issued, or fails when it runs
 
   LateBackend() : info_(inner_->device()) { info_.asynchronous = true; }
@@ -70,6 +72,7 @@ class LateBackend final : public Backend {
   Status await_read(std::size_t slot, std::span<std::byte> bytes) override {
     note("a" + std::to_string(step_in_.at(slot)));
     if (Status ran = catch_up(end_of_.at(slot)); !ran.ok()) return ran;
+    std::this_thread::sleep_for(delay);
     last_awaited = std::chrono::steady_clock::now();
     return inner_->await_read(slot, bytes);
   }
@@ -177,8 +180,14 @@ class TrainerTest : public ::testing::Test {
     return checkpoint_path(folder.file(name) + "/checkpoints", step);
   }
 
+  static RunOptions two_ahead() {
+    RunOptions options;
+    options.steps_ahead = 2;
+    return options;
+  }
+
   Trained train(const plan::ModelSpec& spec, Backend& backend, const std::string& name,
-                RunOptions options = {}) {
+                RunOptions options = two_ahead()) {
     plan::Plan plan = plan::lower(spec);
     const plan::PassResult passed = plan::run_passes(plan, spec);
     EXPECT_TRUE(passed.ok()) << passed.fault;
@@ -263,9 +272,35 @@ TEST_F(TrainerTest, TheTimesOfStepsAddUpToTheTimeOfTheRun) {
   EXPECT_GT(late.logged_ms, 0.7 * span);
 }
 
+TEST_F(TrainerTest, StepsAreIssuedSeveralInARow) {
+  const plan::ModelSpec spec = captured_spec(30, 14);
+  RunOptions options;
+  options.steps_ahead = 8;
+  LateBackend backend;
+  const Trained late = train(spec, backend, "late", options);
+  EXPECT_EQ(backend.log,
+            "i1 i2 i3 a1 a2 a3 r i4 a4 "
+            "i5 i6 i7 i8 i9 i10 i11 i12 a5 a6 a7 a8 i13 i14 a9 a10 a11 a12 a13 a14 d "
+            "i15 i16 i17 i18 i19 i20 i21 i22 a15 a16 a17 a18 i23 i24 i25 i26 a19 a20 a21 a22 "
+            "i27 i28 a23 a24 a25 a26 a27 a28 d i29 i30 a29 a30 d");
+  expect_as_on_the_host(spec, late);
+}
+
+TEST_F(TrainerTest, HowManyStepsAreIssuedAheadFollowsTheirTime) {
+  plan::ModelSpec spec = plan::small_llama();
+  spec.schedule.train_steps = 5;
+  LateBackend slow;
+  slow.delay = std::chrono::milliseconds(510);
+  train(spec, slow, "slow", RunOptions{});
+  EXPECT_EQ(slow.log, "i1 i2 a1 i3 a2 i4 a3 i5 a4 a5 d");
+  LateBackend fast;
+  train(spec, fast, "fast", RunOptions{});
+  EXPECT_EQ(fast.log, "i1 i2 a1 i3 i4 i5 a2 a3 a4 a5 d");
+}
+
 TEST_F(TrainerTest, AVerifiedStepIsAlone) {
   const plan::ModelSpec spec = captured_spec(9, 0);
-  RunOptions options;
+  RunOptions options = two_ahead();
   options.verify_every = 3;
   LateBackend backend;
   const Trained late = train(spec, backend, "late", options);
@@ -282,7 +317,7 @@ TEST_F(TrainerTest, WhatWasIssuedBehindAFatalStepIsNoStepOfTheRun) {
   spec.schedule.train_steps = 12;
   spec.schedule.save_every = 5;
   spec.check_loss = true;
-  RunOptions options;
+  RunOptions options = two_ahead();
   options.drill.kind = Drill::Kind::nan;
   options.drill.step = 6;
   LateBackend backend;
