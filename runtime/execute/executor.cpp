@@ -30,6 +30,15 @@ Executor::Executor(const plan::Plan& plan, Backend& backend)
   }
 }
 
+std::size_t Executor::launches(bool captured) const {
+  std::size_t count = 0;
+  for (const SegmentIssue& each : step_order_) {
+    const bool replayed = captured && plan_.segments[each.segment].mode == SegmentMode::graph;
+    count += replayed ? 1 : segment_orders_[each.segment].size();
+  }
+  return count;
+}
+
 Status Executor::issue(const std::vector<OpIssue>& ops) {
   for (const OpIssue& each : ops) {
     if (Status issued = backend_.run(each.op); !issued.ok()) return issued;

@@ -33,6 +33,9 @@ class Executor {
   /// Wall seconds that capturing took, so that the capture step is not timed as a step.
   double capture_seconds() const { return capture_seconds_; }
 
+  /// Ops and recordings that a step issues one by one.
+  std::size_t launches(bool captured) const;
+
   /// Drill: the device refuses this op while its segment is captured.
   void fail_at_capture(plan::OpId op) { failing_op_ = op; }
 

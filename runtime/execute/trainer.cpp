@@ -31,6 +31,9 @@ double milliseconds(Clock::duration time) {
 
 /// A failed check and a signal are heeded once what was issued is done: this long after them, or two steps.
 constexpr double kMostAheadMs = 1000;
+/// What is issued ahead fits the device's queue (about a thousand launches): a full one makes the host wait
+/// in the middle of a step, and see the end of those before it late.
+constexpr double kMostAheadLaunches = 512;
 
 /// Times of the last steps are enough for a median; a run of any length keeps no more.
 constexpr std::size_t kTimesKept = 10000;
@@ -148,8 +151,10 @@ class Trainer {
     if (!run_.backend.device().asynchronous) return 1;
     if (run_.options.steps_ahead > 0) return static_cast<std::size_t>(run_.options.steps_ahead);
     if (last_step_ms_ <= 0) return 2;
+    const auto launches = static_cast<double>(run_.executor.launches(next_step().captures));
     return static_cast<std::size_t>(
-        std::clamp(kMostAheadMs / last_step_ms_, 2.0, static_cast<double>(Backend::kReadSlots)));
+        std::clamp(std::min(kMostAheadMs / last_step_ms_, kMostAheadLaunches / launches), 2.0,
+                   static_cast<double>(Backend::kReadSlots)));
   }
 
   /// Whether the next step may be issued now. Behind a step whose scalars were not read yet only where the

@@ -211,13 +211,13 @@ Row measure(const std::string& name, const std::string& mode, const Options& opt
   std::vector<double> times, busy, first, idle;
   Clock::time_point done;
   // The first steps fill the pipeline and are not counted.
-  constexpr int kAhead = static_cast<int>(Backend::kReadSlots);
+  const int ahead = captured ? static_cast<int>(Backend::kReadSlots) : 2;
   const int last = kWarmUp + options.steps;
   int issued = kWarmUp;
-  while (issued < std::min(last + 1, kWarmUp + kAhead / 2)) issue_step(issued++, captured);
+  while (issued < std::min(last + 1, kWarmUp + ahead / 2)) issue_step(issued++, captured);
   for (int step = kWarmUp; step <= last; ++step) {
-    if (issued - step <= kAhead / 2) {
-      const int until = std::min(last + 1, step + kAhead);
+    if (issued - step <= ahead / 2) {
+      const int until = std::min(last + 1, step + ahead);
       if (issued < until) {
         first.push_back(issue_step(issued++, captured));
         busy.push_back(first.back());

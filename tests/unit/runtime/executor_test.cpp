@@ -97,6 +97,7 @@ TEST(Executor, RepeatsTheMicroBatchGroup) {
   want.insert(want.end(), group.begin(), group.end());
   want.insert(want.end(), last.begin(), last.end());
   EXPECT_EQ(backend.ran, want);
+  EXPECT_EQ(executor.launches(false), want.size());
 }
 
 TEST(Executor, UnrollsAWholeIterationTheSameWay) {
@@ -137,7 +138,8 @@ TEST(Executor, CapturesOnceAndDoesNotExecuteWhileItCaptures) {
   EXPECT_EQ(executor.captures().size(), 1u);
   EXPECT_EQ(executor.captures()[0].info.nodes, plan.segments[1].end_op - plan.segments[1].first_op);
   EXPECT_EQ(backend.ran.size() - issued,
-            plan.ops.size() - executor.captures()[0].info.nodes);  // eager segments only
+            plan.ops.size() - executor.captures()[0].info.nodes);       // eager segments only
+  EXPECT_EQ(executor.launches(true), backend.ran.size() - issued + 2);  // the recording once a micro-batch
 }
 
 TEST(Executor, PassesDeviceErrorsOnAndCanBeTornDownAfterwards) {
