@@ -206,7 +206,9 @@ void add_fix_command(CLI::App& program, int& exit_code) {
   command->add_flag("--unsafe", options->fix.unsafe,
                     "also apply fixes that change numerics or what was asked for");
   command->add_flag("--model", options->fix.model, "also apply ways that change what defines the model");
-  command->add_option("--choose", options->fix.choose, "apply way number N of the first finding whose ways are listed")
+  command
+      ->add_option("--choose", options->fix.choose,
+                   "apply way number N of the first finding whose ways are listed")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   command->add_option("--format", options->format, "format of the answer")
