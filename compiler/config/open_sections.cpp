@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::string_view kOpen = "open";
 
-/// Sections that describe the job, not the framework's config, hold what their file says.
+/// Sections that describe the job, not the framework's config, hold what their file says; what a section with
+/// keys of any name holds cannot be listed.
 bool can_be_open(std::string_view section) {
-  return section != "target" && section != "cluster" && section != "execute" && section != "sweep" &&
-         section != kEnvironmentSection;
+  return section != kBridgeEnvironmentSection && section != "target" && section != "cluster" &&
+         section != "execute" && section != "sweep" && section != kEnvironmentSection;
 }
 
 void report(const char* code, const std::string& key, Span place, std::string message,
@@ -63,7 +64,7 @@ void open_unset_keys_of(std::string_view section, const SchemaView& view, Config
   for (const std::size_t index : view.known_keys()) {
     const std::string& path = view.schema().keys()[index].path;
     const std::string_view own = section_of(path);
-    if (!can_be_open(own) || (!section.empty() && own != section)) continue;
+    if (!can_be_open(own) || path.ends_with(".*") || (!section.empty() && own != section)) continue;
     if (config.find(path) == nullptr) config.open.push_back(path);
   }
 }
@@ -100,7 +101,8 @@ OpenSections open_sections(const Config& config, const SchemaView& view) {
   }
   for (const std::size_t index : view.known_keys()) {
     const std::string& path = view.schema().keys()[index].path;
-    if (can_be_open(section_of(path)) && config.find(path) == nullptr) unset.emplace(section_of(path));
+    if (can_be_open(section_of(path)) && !path.ends_with(".*") && config.find(path) == nullptr)
+      unset.emplace(section_of(path));
   }
   return {{open.begin(), open.end()}, !open.empty() && open == unset};
 }

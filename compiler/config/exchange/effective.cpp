@@ -57,7 +57,7 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
   for (const KeyInfo& key : schema.keys()) {
     if (stays_out(section_of(key.path)) || section_of(key.path) == kEnvironmentSection) continue;
     const KeyView known = view.find(key.path);
-    if (known.spec == nullptr) continue;
+    if (known.spec == nullptr || key.path.ends_with(".*")) continue;
     if (!key.renamed_to.empty() && view.find(key.renamed_to).spec != nullptr)
       continue;  // shown under its new name
     const Setting* setting = config.find(key.path);
@@ -82,8 +82,11 @@ std::vector<EffectiveValue> effective_config(const Config& config, const SchemaV
     out.push_back(std::move(value));
   }
   for (const auto& [path, setting] : config.settings) {
-    if (section_of(path) == kEnvironmentSection && !setting.value.is_none())  // none: not set
-      out.push_back({path, setting.value, setting.origin.kind, &setting, {}});
+    const bool variable =
+        section_of(path) == kEnvironmentSection && !setting.value.is_none();  // none: not set
+    const KeyView known = view.find(path);
+    const bool of_any_name = known.spec != nullptr && known.info->path != path;
+    if (variable || of_any_name) out.push_back({path, setting.value, setting.origin.kind, &setting, {}});
   }
   std::sort(out.begin(), out.end(),
             [](const EffectiveValue& a, const EffectiveValue& b) { return a.path < b.path; });
