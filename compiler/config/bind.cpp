@@ -17,6 +17,10 @@
 namespace capstan {
 namespace {
 
+/// Bytes of a variable's name and value together. Linux: MAX_ARG_STRLEN (32 pages) less `=` and the final
+/// NUL.
+constexpr std::size_t kLongestVariable = 32 * 4096 - 2;
+
 std::string_view key_of(std::string_view path) {
   const std::size_t section = section_of(path).size();
   return section == path.size() ? path : path.substr(section + 1);
@@ -151,6 +155,16 @@ class Binder {
       return;
     }
     if (setting.value == Value("?")) config_.open.push_back(path);
+    if (setting.value.kind() == Value::Kind::string &&
+        name.size() + setting.value.string().size() > kLongestVariable) {
+      Diagnostic diagnostic =
+          start("TY004", path, setting.origin.value,
+                fmt::format(
+                    "`{}` holds {} bytes, more than a process can be given in a variable ({} with its name)",
+                    name, setting.value.string().size(), kLongestVariable));
+      finish(path, std::move(diagnostic));
+      return;
+    }
     if (setting.value.kind() == Value::Kind::string || setting.value.is_none()) {
       if (setting.unsupported.empty()) return;
     }

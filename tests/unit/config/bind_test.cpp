@@ -48,6 +48,19 @@ TEST(Bind, ListsBrokenAndOpenKeys) {
   EXPECT_EQ(result.config->broken, (std::vector<std::string>{"model.nope", "model.num_layers", "wat.a"}));
 }
 
+// A name of 4 bytes, `=`, the value and the final NUL are what Linux takes (MAX_ARG_STRLEN, 131,072 bytes).
+TEST(Bind, VariablesAreNoLongerThanAProcessCanBeGiven) {
+  const auto broken = [](std::size_t size) {
+    Composed result;
+    bind_text(result, "[env]\nNAME = \"" + std::string(size, 'a') + "\"\n");
+    return std::pair(result.messages(), result.config->broken);
+  };
+  EXPECT_EQ(broken(131066).first, "");
+  const auto [messages, keys] = broken(131067);
+  EXPECT_NE(messages.find("TY004"), std::string::npos) << messages;
+  EXPECT_EQ(keys, std::vector<std::string>{"env.NAME"});
+}
+
 TEST(Bind, LeavesKeysOfNamedSectionsOpen) {
   const auto open_keys = [](const std::string& text) {
     Composed result;
