@@ -170,6 +170,13 @@ std::uint32_t digits(std::uint32_t number) {
   return static_cast<std::uint32_t>(std::to_string(number).size());
 }
 
+/// A line of the source behind its number (which may be empty) and a sign.
+std::string numbered_line(const std::string& number, char sign, std::string_view text, std::uint32_t gutter,
+                          const FramePaint& paint) {
+  return fmt::format("{}{:>{}} {}{}{}{}\n", paint.gutter, number, gutter, sign, paint.reset,
+                     text.empty() ? "" : " ", text);
+}
+
 }  // namespace
 
 std::uint32_t gutter_width(const std::vector<Label>& labels, const SourceMap& sources) {
@@ -222,9 +229,8 @@ std::string source_frame(const std::vector<Label>& labels, const SourceMap& sour
                        [](const LineLabel& a, const LineLabel& b) { return a.begin < b.begin; });
       const Window window = cut(file.line(line), entries);
       const std::string number = std::to_string(line);
-      out += std::string(gutter > number.size() ? gutter - number.size() : 0, ' ') + paint.gutter + number +
-             " |" + paint.reset + (window.text.empty() ? "" : " ") + window.text + "\n";
-      for (const std::string& row : marker_rows(window.marks, paint)) out += bar + " " + row + "\n";
+      out += numbered_line(number, '|', window.text, gutter, paint);
+      for (const std::string& row : marker_rows(window.marks, paint)) out += fmt::format("{} {}\n", bar, row);
     }
   }
   return out;
@@ -267,8 +273,7 @@ std::string edit_preview(const std::vector<Edit>& edits, const SourceMap& source
       if (shown++ >= max_lines) return;
       const std::string number = line == 0 ? "" : std::to_string(line);
       const std::string content = cut(text, {}).text;
-      out += std::string(gutter > number.size() ? gutter - number.size() : 0, ' ') + paint.gutter + number +
-             " " + sign + paint.reset + (content.empty() ? "" : " ") + content + "\n";
+      out += numbered_line(number, sign, content, gutter, paint);
     };
     std::vector<std::string_view> before_lines, after_lines;
     for (std::uint32_t line = first; line <= last; ++line) before_lines.push_back(file.line(line));
