@@ -11,7 +11,9 @@
 #include "grammar/arguments/list_expression.h"
 #include "grammar/arguments/python_lines.h"
 #include "grammar/arguments/python_literal.h"
+#include "grammar/arguments/python_names.h"
 #include "grammar/arguments/python_statement.h"
+#include "grammar/arguments/python_syntax.h"
 
 namespace capstan {
 namespace {
@@ -27,11 +29,17 @@ class RecipeReader {
   RecipeReader(SourceId source, const SourceMap& sources)
       : source_(source), sources_(sources), text_(sources[source].bytes()) {}
 
-  void run(const std::vector<PythonLine>& lines) {
+  /// False (with a problem) for statements that are no Python.
+  bool run(const std::vector<PythonLine>& lines, SyntaxProblem& problem) {
     for (const PythonLine& line : lines) find_constant(line);
     conditional_.reset();
     functions_.clear();
-    for (const PythonLine& line : lines) take_line(line);
+    names_ = {};
+    for (const PythonLine& line : lines) {
+      if (take_line(line, problem)) continue;
+      return false;
+    }
+    return true;
   }
 
   struct Found {
@@ -71,6 +79,47 @@ class RecipeReader {
     while (range.end > range.begin && blank(range.end - 1)) --range.end;
     return range;
   }
+  std::vector<std::string> open_functions() const {
+    std::vector<std::string> names;
+    for (const Open& open : functions_) names.push_back(open.name);
+    return names;
+  }
+  /// What the parts of a path begin with; null when it is no name of a part of the config.
+  const PythonPlace* named(const std::string& name) const {
+    if (parameters.contains({function(), name}) && names_.find_own(function(), name) == nullptr)
+      return nullptr;
+    return names_.find(open_functions(), name);
+  }
+  /// The place that a whole text names (`cfg.model`, `m.x`); nothing for other expressions.
+  std::optional<PythonPlace> place_of(Range range) const {
+    const auto [parts, length] = read_python_target(text(range));
+    if (parts.empty() || length < range.end - range.begin) return std::nullopt;
+    PythonPlace place{parts.front(), {}};
+    if (const PythonPlace* const known = named(parts.front())) place = *known;
+    if (!place.any) place.path.insert(place.path.end(), parts.begin() + 1, parts.end());
+    return place;
+  }
+  /// Variables that a text names outside of its strings, with what they stand for.
+  std::set<std::string> variables_in(Range range) const {
+    std::set<std::string> variables;
+    for (std::size_t at = range.begin; at < range.end;) {
+      const char c = text_[at];
+      if (c == '"' || c == '\'') {
+        at = python_string_end(text_, at) + 1;
+      } else if (c == '#') {
+        at = text_.find('\n', at);
+      } else if (const auto [parts, length] = read_python_name(text_.substr(at, range.end - at));
+                 length > 0) {
+        const PythonPlace* const known = named(parts.front());
+        if (at == range.begin || text_[at - 1] != '.')
+          variables.insert(known != nullptr ? known->variable : parts.front());
+        at += length;
+      } else {
+        ++at;
+      }
+    }
+    return variables;
+  }
   std::string function() const { return functions_.empty() ? "" : functions_.back().name; }
 
   /// Follows functions and conditions; gives what is left of the line, and nothing for a mere header.
@@ -87,6 +136,8 @@ class RecipeReader {
     if (!defines && !branches && !starts_with_python_word(statement, {"with"})) return whole;
     const PythonTopLevel top(statement);
     if (branches && !conditional_) conditional_ = line.indent;
+    if (!defines)
+      name_parts_of_header({line.begin, top.colons.empty() ? line.end : line.begin + top.colons.back()});
     if (starts_with_python_word(statement, {"def", "async"})) {
       const std::size_t def = statement.find("def");
       std::size_t begin = def == std::string_view::npos ? statement.size() : def + 3;
@@ -104,6 +155,23 @@ class RecipeReader {
     const Range rest = trim({line.begin + top.colons.back() + 1, line.end});
     if (rest.begin >= rest.end) return std::nullopt;
     return rest;
+  }
+
+  /// `for m in (cfg.model, cfg.ddp):`, `with edit(cfg) as c:`: the name is some part of the config.
+  void name_parts_of_header(Range header) {
+    const std::string_view all = text(header);
+    const bool loops = starts_with_python_word(all, {"for"});
+    const std::size_t word = all.find(loops ? " in " : " as ");
+    if (word == std::string_view::npos || (!loops && !starts_with_python_word(all, {"with"}))) return;
+    const Range left = trim({header.begin + (loops ? 3 : 4), header.begin + word});
+    const Range right = trim({header.begin + word + 4, header.end});
+    for (const std::string& variable : variables_in(loops ? right : left)) {
+      for (const Range& target : parts_of(without_parentheses(loops ? left : right))) {
+        const auto [parts, length] = read_python_name(text(target));
+        if (parts.size() == 1 && length == target.end - target.begin)
+          names_.bind(function(), parts.front(), {variable, {}, true, true});
+      }
+    }
   }
 
   void find_parameters(const std::string& function, std::size_t begin, std::size_t end) {
@@ -139,23 +207,53 @@ class RecipeReader {
     constant.function = function();
   }
 
-  void take_line(const PythonLine& line) {
+  bool take_line(const PythonLine& line, SyntaxProblem& problem) {
     const auto range = enter(line);
-    if (!range) return;
+    if (!range) return true;
     const std::string_view statement = text(*range);
-    if (starts_with_python_word(statement, {"setattr"})) return take_setattr(*range);
-    if (starts_with_python_word(statement, {"del"})) return take_deletion({range->begin + 3, range->end});
     const PythonTopLevel top(statement);
-    if (top.equals.empty()) return take_call(*range);
-    const Range value = trim({range->begin + top.equals.back() + 1, range->end});
+    if (const auto fault = find_python_fault(statement, top)) {
+      problem = {fault->message, span(range->begin + fault->begin, range->begin + fault->end), {}};
+      return false;
+    }
+    if (starts_with_python_word(statement, {"setattr"}))
+      take_setattr(*range);
+    else if (starts_with_python_word(statement, {"del"}))
+      take_deletion({range->begin + 3, range->end});
+    else if (top.equals.empty())
+      take_expression(*range, top);
+    else
+      take_assignment(*range, top);
+    return true;
+  }
+
+  void take_assignment(Range range, const PythonTopLevel& top) {
+    const std::string_view statement = text(range);
+    const Range value = trim({range.begin + top.equals.back() + 1, range.end});
     for (std::size_t i = 0; i < top.equals.size(); ++i) {
       std::size_t end = top.equals[i];
       if (top.augmented)
         while (end > 0 && std::string_view("+-*/%|&^@<>").find(statement[end - 1]) != std::string_view::npos)
           --end;
       const std::size_t begin = i == 0 ? 0 : top.equals[i - 1] + 1;
-      take_target(trim({range->begin + begin, range->begin + end}), value, top.augmented);
+      take_target(trim({range.begin + begin, range.begin + end}), value, top.augmented);
     }
+    // What a function that is given the config gives back is no concern here; what it does to it is. An
+    // object that is made from it holds it.
+    const auto [callee, length] = read_python_name(text(value));
+    if (!callee.empty() && (callee.back().front() < 'A' || callee.back().front() > 'Z')) take_call(value);
+  }
+
+  /// `prepare(cfg)`, or `cfg.model.x: 3`, which declares a type.
+  void take_expression(Range range, const PythonTopLevel& top) {
+    if (top.colons.empty()) return take_call(range);
+    const auto place = place_of(trim({range.begin, range.begin + top.colons.front()}));
+    if (!place || place->path.empty()) return;
+    Found entry{place->variable, function(), {}};
+    entry.assignment.path = place->path;
+    entry.assignment.key_span = span(range.begin, range.begin + top.colons.front());
+    add(std::move(entry), trim({range.begin + top.colons.front() + 1, range.end}),
+        "`:` states a type and sets nothing; an `=` is missing");
   }
 
   /// Parts between commas outside brackets; a trailing comma makes no part.
@@ -200,26 +298,74 @@ class RecipeReader {
   }
 
   void take_one(Range target, Range value, std::string reason) {
-    const auto [parts, length] = read_python_target(text(target));
-    if (parts.empty()) return;
-    const bool of_element = length < target.end - target.begin;
-    if (of_element) {
-      if (text_[target.begin + length] != '[') return;
-      if (reason.empty()) reason = "an assignment to an element";
+    if (!text(target).empty() && text(target).front() == '*') {  // `*cfg.m.a, b = x`
+      target = trim({target.begin + 1, target.end});
+      reason = "a part of a value that is no literal";
     }
-    if (parts.size() == 1 && !of_element) {
-      if (reason.empty() && text(value).find('(') != std::string_view::npos) {
-        calls[{function(), parts[0]}] = span(value.begin, value.end);
-        take_arguments(parts[0], {}, value, 0);
-      }
-      return;
-    }
+    auto [parts, length] = read_python_target(text(target));
+    const bool whole = length == target.end - target.begin;
+    if (parts.empty() || (!whole && text_[target.begin + length] != '['))
+      return take_odd_target(target, value);
+    if (!whole && reason.empty()) reason = "an assignment to an element";
+    if (parts.size() == 1 && whole) return take_name(parts[0], value, reason);
     Found entry{parts[0], function(), {}};
-    // An element of the config or of a section may be any key.
-    if (!of_element || parts.size() > 2) entry.assignment.path.assign(parts.begin() + 1, parts.end());
-    entry.assignment.key_span = span(target.begin, of_element ? target.end : target.begin + length);
-    if (reason.empty() && take_arguments(parts[0], entry.assignment.path, value, 0)) return;
+    std::vector<std::string> path(parts.begin() + 1, parts.end());
+    bool any = !whole && parts.size() < 3;  // an element of the config or of a section may be any key
+    if (const PythonPlace* const known = named(parts[0])) {
+      entry.variable = known->variable;
+      path.insert(path.begin(), known->path.begin(), known->path.end());
+      any = known->any || (!whole && path.size() < 2);
+      if (known->conditional && reason.empty()) reason = "set by a name that is given under a condition";
+    }
+    if (!any) entry.assignment.path = path;
+    entry.assignment.key_span = span(target.begin, whole ? target.begin + length : target.end);
+    if (whole && !any && take_part(entry, value)) return;
+    if (reason.empty() && take_arguments(entry.variable, path, value, 0)) return;
     add(std::move(entry), value, std::move(reason));
+  }
+
+  /// A plain name: what it stands for from here on.
+  void take_name(const std::string& name, Range value, const std::string& reason) {
+    const auto place = reason.empty() ? place_of(value) : std::nullopt;
+    if (place) {
+      PythonPlace named_here = *place;
+      named_here.conditional = named_here.conditional || conditional_.has_value();
+      return names_.bind(function(), name, std::move(named_here));
+    }
+    if (conditional_) {
+      if (const PythonPlace* const known = names_.find_own(function(), name)) {
+        PythonPlace doubtful = *known;
+        doubtful.conditional = true;
+        names_.bind(function(), name, std::move(doubtful));
+      }
+    } else {
+      names_.forget(function(), name);
+    }
+    if (!reason.empty() || text(value).find('(') == std::string_view::npos) return;
+    calls[{function(), name}] = span(value.begin, value.end);
+    take_arguments(name, {}, value, 0);
+  }
+
+  /// Follows names when a part of the config becomes another object. True when it stays the one it is.
+  bool take_part(const Found& entry, Range value) {
+    const auto given = place_of(value);
+    if (given && !given->any && given->variable == entry.variable && given->path == entry.assignment.path)
+      return true;
+    names_.replace(entry.variable, entry.assignment.path);
+    // `cfg.model = m`: from here on `m` is that section.
+    if (given && given->path.empty() && !given->any && constant_named(text(value)) == nullptr)
+      names_.bind(function(), given->variable,
+                  {entry.variable, entry.assignment.path, false, conditional_.has_value()});
+    return false;
+  }
+
+  /// `vars(cfg)["x"] = 1`, `f(cfg).x = 1`: some key of what it names.
+  void take_odd_target(Range target, Range value) {
+    for (const std::string& variable : variables_in(target)) {
+      Found entry{variable, function(), {}};
+      entry.assignment.key_span = span(target.begin, target.end);
+      add(std::move(entry), value, "its target is no plain path");
+    }
   }
 
   /// `Name(key=value, ...)` with a class name: each argument is an assignment. False for other values.
@@ -233,6 +379,13 @@ class RecipeReader {
     if (matching(call.begin) + 1 != call.end) return false;
     const auto arguments = parts_of({call.begin + 1, call.end - 1});
     if (path.empty() && arguments.empty()) return false;
+    if (path.size() == 1) {
+      Found anew{variable, function(), {}};
+      anew.assignment.path = path;
+      anew.assignment.key_span = span(value.begin, value.begin + length);
+      anew.assignment.anew = true;
+      found.push_back(std::move(anew));
+    }
     for (const Range& argument : arguments) {
       const PythonTopLevel top(text(argument));
       const auto [key, key_length] = read_python_name(text(argument));
@@ -278,25 +431,33 @@ class RecipeReader {
     if (open == std::string_view::npos) return;
     const auto arguments = parts_of({range.begin + open + 1, range.end - 1});
     if (arguments.size() != 3) return;
-    const auto [owner, length] = read_python_target(text(arguments[0]));
-    if (owner.empty() || length < arguments[0].end - arguments[0].begin) return;
+    const auto owner = place_of(arguments[0]);
+    if (!owner) return take_odd_target(arguments[0], arguments[2]);
     std::string why;
     const auto name =
         parse_python_literal(span(arguments[1].begin, arguments[1].end), sources_, why, repeated_keys);
-    Found entry{owner[0], function(), {}};
-    entry.assignment.path.assign(owner.begin() + 1, owner.end());
+    Found entry{owner->variable, function(), {}};
+    entry.assignment.path = owner->path;
     entry.assignment.key_span = span(arguments[0].begin, arguments[1].end);
-    const bool named = name && name->scalar.kind() == Value::Kind::string;
-    if (named) entry.assignment.path.push_back(name->scalar.string());
-    add(std::move(entry), arguments[2], named ? "" : "set under a name that is not known");
+    const bool has_name = name && name->scalar.kind() == Value::Kind::string;
+    if (has_name && !owner->any) entry.assignment.path.push_back(name->scalar.string());
+    std::string reason = has_name ? "" : "set under a name that is not known";
+    if (has_name && owner->conditional) reason = "set by a name that is given under a condition";
+    add(std::move(entry), arguments[2], std::move(reason));
   }
 
   void take_deletion(Range range) {
     for (const Range& target : parts_of(range)) {
-      const auto [parts, length] = read_python_target(text(target));
-      if (parts.size() < 2) continue;
-      Found entry{parts[0], function(), {}};
-      entry.assignment.path.assign(parts.begin() + 1, parts.end());
+      const auto place = place_of(target);
+      if (!place) continue;
+      if (const auto [name, length] = read_python_name(text(target));
+          name.size() == 1 && length == text(target).size()) {
+        names_.forget(function(), name.front());
+        continue;
+      }
+      if (place->path.empty() && !place->any) continue;
+      Found entry{place->variable, function(), {}};
+      entry.assignment.path = place->path;
       entry.assignment.key_span = span(target.begin, target.end);
       add(std::move(entry), target, "it is deleted");
     }
@@ -314,13 +475,17 @@ class RecipeReader {
         "pretrain", "finetune", "info",  "debug", "warning", "log", "validate", "to_yaml", "print_yaml"};
     if (kReaders.contains(name.back())) return;
     std::set<std::string> variables;
-    if (name.size() > 1) variables.insert(name.front());
+    const auto add_variable = [&](const std::string& front) {
+      const PythonPlace* const known = named(front);
+      variables.insert(known != nullptr ? known->variable : front);
+    };
+    if (name.size() > 1) add_variable(name.front());
     for (const Range& argument : parts_of({list.begin + 1, list.end - 1})) {
       const PythonTopLevel top(text(argument));
       const Range value =
           top.equals.empty() ? argument : trim({argument.begin + top.equals.front() + 1, argument.end});
       const auto [parts, size] = read_python_target(text(value));
-      if (!parts.empty() && size == value.end - value.begin) variables.insert(parts.front());
+      if (!parts.empty() && size == value.end - value.begin) add_variable(parts.front());
     }
     for (const std::string& variable : variables)
       changes.push_back({variable, function(), span(range.begin, range.end)});
@@ -386,6 +551,7 @@ class RecipeReader {
   std::optional<std::size_t> conditional_;  ///< indentation of the outermost open condition or loop
   std::vector<Open> functions_;
   std::map<std::string, Constant, std::less<>> constants_;
+  PythonNames names_;
 };
 
 }  // namespace
@@ -397,7 +563,7 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
   PythonRecipe recipe;
   recipe.comments = std::move(lines->comments);
   RecipeReader reader(source, sources);
-  reader.run(lines->statements);
+  if (!reader.run(lines->statements, problem)) return std::nullopt;
   for (auto& entry : reader.found) {
     auto& path = entry.assignment.path;
     entry.of_process = entry.variable == "os" && path.size() == 2 && path.front() == "environ";
@@ -424,7 +590,7 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
     for (const auto& function : recipe.further) names += (names.empty() ? "`" : ", `") + function.name + "`";
     problem = {names.empty() ? fmt::format("no function `{}` assigns to a config here", run)
                              : fmt::format("no function `{}` assigns to a config here; {} do", run, names),
-               {source, 0, 0},
+               {},
                {}};
     return std::nullopt;
   }
@@ -446,7 +612,9 @@ std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap
       recipe.base = given->second;
   }
   for (const auto& change : reader.changes) {
-    if (change.variable == recipe.variable && is_read(change.function)) recipe.changes.push_back(change.call);
+    const bool is_base = recipe.base.begin == change.call.begin && recipe.base.end == change.call.end;
+    if (change.variable == recipe.variable && is_read(change.function) && !is_base)
+      recipe.changes.push_back(change.call);
   }
   for (SyntaxProblem& repeated : reader.repeated_keys) {
     const auto holds = [&](const PythonAssignment& assignment) {

@@ -1,6 +1,8 @@
 // Python recipes as straight-line code: `cfg.section.key = literal`, also with `["key"]`, chained, in tuples,
 // as arguments of a constructor (`cfg.ddp = DistributedDataParallelConfig(overlap_grad_reduce=True)`) or of
-// `setattr`. A name that is assigned once, to a literal, stands for it. Each assignment gets its place; one
+// `setattr`. A name that is assigned once, to a literal, stands for it; one that is assigned a part of the
+// config
+// (`m = cfg.model`) stands for that. Each assignment gets its place; one
 // whose value is no literal, or that stands in a condition or loop, is listed as unknown, never guessed.
 // Calls that are given the config are listed; other statements are passed over.
 #pragma once
@@ -24,6 +26,8 @@ struct PythonAssignment {
   std::vector<std::string> path;
   Span key_span;     ///< the dotted path with the variable, or the name of the argument
   SyntaxNode value;  ///< unsupported when it is not known; `what` says why
+  bool anew =
+      false;  ///< the section is made anew: what was set of it before does not count; there is no value
 };
 
 struct PythonRecipe {
@@ -42,7 +46,8 @@ struct PythonRecipe {
 };
 
 /// Reads the function named `run`; the first that assigns when it is empty. Nothing (with a problem) for
-/// texts whose strings or brackets do not close, and when there is no such function.
+/// texts that are no Python where they assign, and (with a problem without a place) when there is no such
+/// function.
 std::optional<PythonRecipe> parse_python_recipe(SourceId source, const SourceMap& sources,
                                                 const std::string& run, SyntaxProblem& problem);
 

@@ -73,6 +73,9 @@ class LineSplitter {
         if (brackets.size() > 1000) return refuse(problem, "brackets are nested too deeply", at_);
       } else if (c == ')' || c == ']' || c == '}') {
         if (brackets.empty()) return refuse(problem, "this bracket was not opened", at_);
+        const char opened = text_[brackets.back()];
+        if ((opened == '(') != (c == ')') || (opened == '[') != (c == ']'))
+          return refuse(problem, "this bracket closes one of another kind", at_);
         brackets.pop_back();
       }
       ++at_;

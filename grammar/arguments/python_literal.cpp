@@ -88,8 +88,36 @@ std::string unescape(std::string_view text) {
       case '"':
         out += c;
         break;
+      case 'a':
+        out += '\a';
+        break;
+      case 'b':
+        out += '\b';
+        break;
+      case 'f':
+        out += '\f';
+        break;
+      case 'v':
+        out += '\v';
+        break;
       case '\n':
         break;
+      case '0':
+      case '1':
+      case '2':
+      case '3':
+      case '4':
+      case '5':
+      case '6':
+      case '7': {
+        std::uint32_t code = 0;
+        std::size_t digits = 0;
+        while (digits < 3 && i + digits < text.size() && text[i + digits] >= '0' && text[i + digits] <= '7')
+          code = code * 8 + static_cast<std::uint32_t>(text[i + digits++] - '0');
+        append_utf8(code, out);
+        i += digits - 1;
+        break;
+      }
       case 'x':
         hex(2);
         break;
@@ -131,6 +159,10 @@ const auto make_number = [](auto& context) {
   SyntaxNode& node = x3::_val(context);
   node.span = x3::get<ReadingTag>(context).get().span(x3::_attr(context));
   std::string text = view(x3::_attr(context));
+  if (text.ends_with('_') || text.find("__") != std::string::npos) {
+    x3::_pass(context) = false;
+    return;
+  }
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
   const bool negative = text.front() == '-';
   std::string digits = text.substr(text.front() == '-' || text.front() == '+' ? 1 : 0);
@@ -141,6 +173,12 @@ const auto make_number = [](auto& context) {
   if (radix != 10) digits.erase(0, 2);
   const bool whole = radix != 10 || digits.find_first_not_of("0123456789") == std::string::npos;
   bool good = false;
+  const bool octal_of_old = whole && radix == 10 && digits.size() > 1 && digits[0] == '0' &&
+                            digits.find_first_not_of('0') != std::string::npos;
+  if (octal_of_old) {
+    x3::_pass(context) = false;
+    return;
+  }
   if (whole) {
     std::int64_t value = 0;
     const std::string signed_digits = (negative ? "-" : "") + digits;
@@ -191,7 +229,7 @@ const auto make_member = [](auto& context) {
   if (dot != std::string::npos && (owner == "F" || owner == "torch.nn.functional"))
     node.scalar = Value("F." + member);
   else if (of_class)
-    node.scalar = Value(member);
+    node.scalar = Value(member), node.what = "a member of a class";
   else  // what a name holds is not known here
     x3::_pass(context) = false;
 };

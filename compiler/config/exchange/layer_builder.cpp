@@ -94,6 +94,22 @@ void LayerBuilder::set(std::string_view path, Span key, Value value, Span place)
   set(path, key, std::move(node));
 }
 
+void LayerBuilder::forget(const std::string& section) {
+  const auto place = sections_.find(section);
+  if (place == sections_.end()) return;
+  layer_.tree.entries[place->second].value.entries.clear();
+  std::erase_if(known_, [&](const auto& entry) { return entry.first.starts_with(section + "."); });
+  forgotten_.insert(section);
+}
+
+Layer LayerBuilder::take() {
+  std::erase_if(layer_.tree.entries, [&](const SyntaxEntry& entry) {
+    return forgotten_.contains(entry.key) && entry.value.entries.empty() &&
+           entry.value.kind == SyntaxNode::Kind::table;
+  });
+  return std::move(layer_);
+}
+
 void LayerBuilder::set_unknown(std::string_view path, Span key, Span place) {
   set(path, key, Value("?"), place);
 }

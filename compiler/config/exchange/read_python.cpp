@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "compiler/config/conform.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "grammar/arguments/python_assignments.h"
@@ -39,6 +40,11 @@ const char* loosely_typed(const SyntaxNode& value, const KeySpec* spec) {
   const bool plain = (type.boolean || type.integer || type.floating || type.string) && !type.list;
   if (value.scalar.is_none() && plain && !type.none && spec->has_default)
     return "`None` is no value that is known for it";
+  // The name of a member of a class: an enum's as a rule, but not where the key takes no text.
+  Value word = value.scalar;
+  if (const auto misfit = value.what.empty() ? std::nullopt : conform(word, *spec);
+      misfit && misfit->wrong_type)
+    return "it is a member of a class, whose value only Python knows";
   if (value.scalar.kind() == Value::Kind::integer && type.boolean && !type.integer && !type.floating &&
       !type.string)
     return "a number stands where only true or false is known";
@@ -71,7 +77,9 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
   SyntaxProblem problem;
   const auto recipe = parse_python_recipe(context.file, context.sources, context.run, problem);
   if (!recipe) {
-    context.sink.problem(context.run.empty() ? "SY009" : "EX005", problem.message, problem.where);
+    const bool no_such_function = !problem.where.exists();
+    context.sink.problem(no_such_function ? "EX005" : "SY009", problem.message,
+                         no_such_function ? Span{context.file, 0, 0} : problem.where);
     return std::nullopt;
   }
   context.record.comments = recipe->comments;
@@ -99,6 +107,11 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
   for (const SyntaxProblem& repeated : recipe->repeated_keys)
     context.sink.problem("EX007", repeated.message, repeated.where);
   for (const PythonAssignment& assignment : recipe->assignments) {
+    if (assignment.anew) {
+      builder.forget(assignment.path.front());
+      std::erase(context.record.open_sections, assignment.path.front());
+      continue;
+    }
     ++context.record.total;
     if (assignment.path.empty()) {
       report_not_literal(context, std::string(context.sources.text(assignment.key_span)),
@@ -125,6 +138,7 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
       const bool absent =
           assignment.value.kind == SyntaxNode::Kind::scalar && assignment.value.scalar.is_none();
       ++context.record.mapped;
+      builder.forget(path);
       if (!absent) {
         report_not_literal(context, path, "the section is set as a whole", assignment.value.span);
         context.record.open_sections.push_back(path);

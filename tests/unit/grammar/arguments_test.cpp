@@ -160,6 +160,7 @@ std::string python(std::string text, const std::string& run = {}) {
   if (!recipe) return std::to_string(problem.where.begin) + " " + problem.message;
   std::string out;
   for (const PythonAssignment& assignment : recipe->assignments) {
+    if (assignment.anew) continue;
     for (const std::string& part : assignment.path)
       out += (&part == &assignment.path.front() ? "" : ".") + part;
     const bool known = assignment.value.kind != SyntaxNode::Kind::unsupported;
@@ -210,7 +211,8 @@ TEST(PythonRecipe, ReadsParenthesesInLinearTime) {
   const std::string open(31, '('), close(31, ')');
   EXPECT_EQ(python("cfg.m.a = " + open + "4" + close + "\n"), "m.a=4<4>;");
   EXPECT_EQ(python("cfg.m.a = ((1), (2,), ())\n"), "m.a=[1, [2], []]<((1), (2,), ())>;");
-  EXPECT_EQ(python("cfg.m.a = (1 2)\n"), "m.a=?an expression that is no literal<(1 2)>;");
+  EXPECT_EQ(python("cfg.m.a = (1 2)\n"),
+            "13 two values stand side by side; an operator or a comma is missing");
 }
 
 TEST(PythonRecipe, ReadsElementsNamedByLiterals) {
@@ -313,6 +315,109 @@ TEST(PythonRecipe, FollowsNamesThatAreAssignedOnce) {
   EXPECT_EQ(python("cfg.m.a = SEQ\n"), "m.a=?an expression that is no literal<SEQ>;");
   EXPECT_EQ(python("if x:\n    SEQ = 1\ncfg.m.a = SEQ\n"), "m.a=?an expression that is no literal<SEQ>;");
   EXPECT_EQ(python("n = 1\ndef f(n):\n    cfg.m.a = n\n"), "m.a=?an expression that is no literal<n>;");
+}
+
+TEST(PythonRecipe, FollowsNamesOfSections) {
+  EXPECT_EQ(python("m = cfg.model\nm.x = 1\nc = cfg\nc.ddp.y = 2\nd = c.ddp\nd.z = 3\nsetattr(m, 'w', 4)\n"),
+            "model.x=1<1>;ddp.y=2<2>;ddp.z=3<3>;model.w=4<4>;");
+  // Assigned again, deleted, or the section is another object: the name is no part of the config any more.
+  EXPECT_EQ(python("m = cfg.model\nm.x = 1\nm = other\nm.x = 2\nm = cfg.ddp\ndel m\nm.y = 3\n"),
+            "model.x=1<1>;");
+  EXPECT_EQ(python("m = cfg.model\nm.x = 1\ncfg.model = f()\nm.x = 2\n"),
+            "model.x=1<1>;model=?an expression that is no literal<f()>;");
+  EXPECT_EQ(python("m = cfg.model\ncfg.model = m\nm.x = 2\n"), "model.x=2<2>;");
+  // A name that becomes a section.
+  EXPECT_EQ(python("cfg.a.b = 0\nm = f()\nm.x = 1\ncfg.model = m\nm.y = 2\n"),
+            "a.b=0<0>;model=?an expression that is no literal<m>;model.y=2<2>;");
+  EXPECT_EQ(python("m = cfg.model\nif x:\n    m = cfg.ddp\nm.y = 1\ncfg.model.a = 2\n"),
+            "=?set by a name that is given under a condition<1>;model.a=2<2>;");
+  EXPECT_EQ(python("if x:\n    m = cfg.model\nm.y = 1\n"),
+            "model.y=?set by a name that is given under a condition<1>;");
+  EXPECT_EQ(python("cfg.a.b = 1\nfor m in (cfg.model, cfg.ddp):\n    m.y = 1\n"),
+            "a.b=1<1>;=?a value set under a condition or in a loop<1>;");
+  // Parameters and names of other functions are others.
+  EXPECT_EQ(python("m = cfg.model\ncfg.a.b = 1\ndef f(m):\n    m.x = 1\n"), "a.b=1<1>;");
+  EXPECT_EQ(python("def f():\n    m = cfg.model\n    m.x = 1\ndef g():\n    m.x = 2\n"), "model.x=1<1>;");
+  EXPECT_EQ(python("m = cfg.model\nm.x = 1\ntune(m)\ny = tune(cfg)\nz = Trainer(cfg)\n"),
+            "model.x=1<1>;changed by tune(m);changed by tune(cfg);");
+}
+
+TEST(PythonRecipe, SaysOddTargets) {
+  const std::string odd = "=?its target is no plain path<1>;";
+  for (const char* const target : {"vars(cfg)['x']", "cfg.model.__dict__()['x']", "f(cfg.model).x",
+                                   "(cfg).model.x", "cfg.model .x", "getattr(cfg, 'model').x"})
+    EXPECT_EQ(python("cfg.a.b = 2\n" + std::string(target) + " = 1\n"), "a.b=2<2>;" + odd) << target;
+  EXPECT_EQ(python("*cfg.m.a, b = 1, 2\n"), "m.a=?a part of a value that is no literal<1>;");
+  EXPECT_EQ(python("cfg.m.a: 3\n"), "m.a=?`:` states a type and sets nothing; an `=` is missing<3>;");
+  EXPECT_EQ(python("setattr(f(cfg), 'x', 1)\ncfg.a.b = 2\n"), odd + "a.b=2<2>;");
+}
+
+TEST(PythonRecipe, ASectionMadeAnewForgetsWhatWasSet) {
+  SourceMap sources;
+  const SourceId id =
+      sources.add("r.py", "cfg.ddp.x = 1\ncfg.ddp = DDP(y=2)\ncfg.ddp = DDP()\n", SourceKind::file);
+  SyntaxProblem problem;
+  const auto recipe = parse_python_recipe(id, sources, {}, problem);
+  ASSERT_TRUE(recipe);
+  std::string order;
+  for (const PythonAssignment& assignment : recipe->assignments)
+    order += assignment.path.back() + (assignment.anew ? "! " : " ");
+  EXPECT_EQ(order, "x ddp! y ddp! ");
+}
+
+TEST(PythonRecipe, RefusesWhatIsNoPython) {
+  const auto fault = [](const std::string& line) { return python("cfg.a.b = 1\n" + line + "\n"); };
+  EXPECT_EQ(fault("cfg.a.c = = 3"), "22 a target is missing in front of this `=`");
+  EXPECT_EQ(fault("cfg.a.c ="), "20 a value is missing behind this `=`");
+  EXPECT_EQ(fault("cfg.a.c = 4 +"), "24 `+` lacks a value behind it");
+  EXPECT_EQ(fault("cfg.a.c = / 4"), "22 `/` lacks a value in front of it");
+  EXPECT_EQ(fault("cfg.a.c = 3 4"), "24 two values stand side by side; an operator or a comma is missing");
+  EXPECT_EQ(fault("cfg.a.c = 'x' y"), "26 two values stand side by side; an operator or a comma is missing");
+  EXPECT_EQ(fault("cfg.a.c = [1,, 2]"), "25 a value is missing in front of the comma");
+  EXPECT_EQ(fault("cfg.a.c = [1, 2)"), "27 this bracket closes one of another kind");
+  EXPECT_EQ(fault("cfg.a.c = 010"), "22 `010` is no number of Python");
+  EXPECT_EQ(fault("cfg.a.c = 1__0"), "22 `1__0` is no number of Python");
+  EXPECT_EQ(fault("cfg.a.c = 12abc"), "22 `12abc` is no number of Python");
+  EXPECT_EQ(fault("cfg.a.c = $X"), "22 `$` has no meaning in Python");
+  EXPECT_EQ(fault("cfg.a.c = x."), "23 a name is missing behind the dot");
+  EXPECT_EQ(fault("cfg.a. = 3"), "17 a name is missing behind the dot");
+  EXPECT_EQ(fault("cfg..a = 3"), "15 a name is missing behind the dot");
+  EXPECT_EQ(fault("cfg.a.b-c = 3"), "19 this cannot be assigned to");
+  EXPECT_EQ(fault("cfg.a.c 3"), "20 an `=` is missing in front of this");
+  EXPECT_EQ(fault("cfg.a.c := 3"), "20 `:=` assigns to plain names only; needs `=`");
+  // Python that only looks odd.
+  for (const char* const line : {"x = 1if y else 2",
+                                 "f = lambda x=1, *, y=2: x",
+                                 "a, *b = c",
+                                 "x = [*a, *b]",
+                                 "x = {**a, 'k': -1}",
+                                 "x = y[1:, ..., ::2]",
+                                 "x: Dict[str, int] = {}",
+                                 "x = f'{y}' rb'z' if y in (1,) else not z",
+                                 "x = a @ b // c ** -d",
+                                 "x = (yield)",
+                                 "type X = int",
+                                 "x = 1_000j + 0x_F + 1e-5 + .5 + 5. + 00 + 0e0",
+                                 "x = y = z == 3",
+                                 "x[f(1)] = 2",
+                                 "x = await f(a, b=c)",
+                                 "assert x == 3, 'y'",
+                                 "x = (y := 3)",
+                                 "x = a.b.c[0].d()",
+                                 "x += 1",
+                                 "x //= 2",
+                                 "x >>= 3",
+                                 "x = \\\n  3",
+                                 "x = [  # c\n  1,  # d\n]",
+                                 "@f(x=1)",
+                                 "x = '%s' % y",
+                                 "x = a < b <= c != d",
+                                 "x = ~a | b ^ c & d"})
+    EXPECT_EQ(fault(line), "a.b=1<1>;") << line;
+}
+
+TEST(PythonRecipe, ReadsEscapes) {
+  EXPECT_EQ(python("cfg.m.a = '\\101\\0\\a'\n"), "m.a=\"A\\u0000\\u0007\"<'\\101\\0\\a'>;");
 }
 
 TEST(PythonRecipe, TellsSeveralRecipesApart) {
