@@ -42,7 +42,7 @@ class PropositionalSearch {
   };
 
   int value_of(Literal literal) const {
-    const int value = variables_[literal >> 1].value;
+    const std::int8_t value = variables_[literal >> 1].value;
     return (literal & 1u) != 0 ? -value : value;
   }
   std::uint32_t level() const { return static_cast<std::uint32_t>(level_starts_.size()); }

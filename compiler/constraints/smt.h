@@ -19,7 +19,7 @@ namespace capstan {
 struct Term {
   std::uint32_t id = 0;
   friend bool operator==(Term, Term) = default;
-  friend auto operator<=>(Term, Term) = default;
+  friend auto operator<=>(Term, Term) = default;  // NOLINT(modernize-use-nullptr): it mistakes `<=>`
 };
 inline constexpr Term kFalse{0};
 inline constexpr Term kTrue{1};

@@ -134,7 +134,7 @@ class Chooser {
     return ok;
   }
 
-  std::optional<StackChoice> named(const std::string& name, Span place, std::string by) {
+  std::optional<StackChoice> named(const std::string& name, Span place, const std::string& by) {
     if (const Stack* stack = schema_.find_stack(name))
       return StackChoice{*stack, false, "stated by " + by, place};
     report_unknown_stack(name, schema_, place, sink_);

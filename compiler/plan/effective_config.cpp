@@ -115,7 +115,7 @@ std::string EffectiveConfig::text(std::string_view path, std::string_view otherw
 }
 
 std::string EffectiveConfig::file_name(std::string_view path) {
-  const std::string name = text(path, "");
+  std::string name = text(path, "");
   const Setting* setting = config_.find(path);
   if (name.empty() || name.front() == '/' || setting == nullptr || sources_ == nullptr) return name;
   const Span place = setting->origin.value.exists() ? setting->origin.value : setting->origin.key;

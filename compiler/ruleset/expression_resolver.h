@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "compiler/diagnostics/sink.h"
@@ -50,7 +51,12 @@ class ExpressionResolver {
  public:
   ExpressionResolver(const Schema& schema, KeySpecs& specs, const DefinedFacts& defined, FactNames& names,
                      Sink& sink, ItemScope scope)
-      : schema_(schema), specs_(specs), defined_(defined), names_(names), sink_(sink), scope_(scope) {}
+      : schema_(schema),
+        specs_(specs),
+        defined_(defined),
+        names_(names),
+        sink_(sink),
+        scope_(std::move(scope)) {}
 
   /// A value of any kind; what could not be resolved counts as any kind.
   TypedExpr resolve(const Expr& expr, Kinds& kinds);

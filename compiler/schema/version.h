@@ -14,7 +14,7 @@ struct Version {
   std::int32_t major = 0, minor = 0, patch = 0;
   /// -4 dev, -3 alpha, -2 beta, -1 release candidate, 0 release; `stage_number` counts within the stage.
   std::int32_t stage = 0, stage_number = 0;
-  friend auto operator<=>(const Version&, const Version&) = default;
+  friend auto operator<=>(const Version&, const Version&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Accepts "2", "2.10", "0.16.0rc0", "2.9.0a0", "0.20.0.dev0", "2.6.0dev0", a leading "v", a trailing

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@ namespace capstan::runtime {
 namespace {
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::max(seconds, 0.0) + 0.5);
+  const auto whole = static_cast<std::int64_t>(std::llround(std::max(seconds, 0.0)));
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 

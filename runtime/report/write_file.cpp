@@ -66,7 +66,7 @@ std::string PendingFile::commit() {
   if (folder < 0) return reason();
   const bool synced =
       ::fsync(folder) == 0 || errno == EINVAL || errno == EROFS;  // file systems without folder sync
-  const std::string why = synced ? std::string() : reason();
+  std::string why = synced ? std::string() : reason();
   ::close(folder);
   return why;
 }

@@ -16,7 +16,7 @@ bool stays_out(std::string_view section) {
 
 /// An integer where the key takes floats only is that float, as the framework computes with it.
 Value conformed(const Value& given, const TypeSet& type) {
-  const Value value = function_name(given);
+  Value value = function_name(given);
   if (value.kind() == Value::Kind::integer && type.floating && !type.integer && !type.any)
     return Value(static_cast<double>(value.integer()));
   if (value.kind() == Value::Kind::list && type.list_floating && !type.list_integer && !type.list_any) {

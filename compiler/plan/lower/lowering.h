@@ -113,7 +113,7 @@ inline std::int64_t mlp_residual(std::int64_t layer) {
 // scalars.cpp
 void declare_scalars(Lowering& lowering);
 // parameters.cpp: weights with gradient, moments, master. `stddev` 0 with `ones` false makes zeros.
-std::size_t add_parameter(Lowering& lowering, const std::string& name, std::vector<std::int64_t> shape,
+std::size_t add_parameter(Lowering& lowering, const std::string& name, const std::vector<std::int64_t>& shape,
                           Init init, bool decays);
 void declare_parameters(Lowering& lowering);
 

@@ -2,7 +2,7 @@
 
 namespace capstan::plan {
 
-std::size_t add_parameter(Lowering& lowering, const std::string& name, std::vector<std::int64_t> shape,
+std::size_t add_parameter(Lowering& lowering, const std::string& name, const std::vector<std::int64_t>& shape,
                           Init init, bool decays) {
   const ModelSpec& spec = lowering.spec;
   PlanBuilder& builder = lowering.builder;
