@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "compiler/diagnostics/render/render.h"
@@ -13,8 +14,12 @@
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
 #include "compiler/driver/solve_session.h"
+#include "compiler/driver/usage_error.h"
 #include "compiler/fixes/suggest.h"
 #include "compiler/solve/compare.h"
+#include "compiler/solve/core.h"
+#include "compiler/solve/domain.h"
+#include "compiler/solve/fill.h"
 
 namespace capstan {
 namespace {
@@ -25,19 +30,55 @@ struct CompareOptions {
   SolverOptions solver;
 };
 
-/// Findings of one file on one stack, hints left out, by code and message.
-std::map<std::string, Diagnostic> findings_of(const std::string& file, const CompareOptions& options,
-                                              const std::string& stack, bool& readable) {
+/// What one stack says of a file.
+struct Judged {
+  std::map<std::string, Diagnostic> findings;  ///< hints left out, by code and message
+  /// Whether the open keys can be filled; nothing where none is open that rules read.
+  std::optional<Answer> filled;
+  std::string
+      against;  ///< "CG001 unknown-graph-implementation, ...": unsat, the rules of one minimal conflict
+};
+
+/// The open keys of the file ("?"), as complete() would fill them.
+void judge_open_keys(const PreparedConfig& prepared, const SmtOptions& options, Judged& judged) {
+  const RuleBook& book = prepared.shared->book();
+  const Subject subject(prepared.config, book);
+  std::vector<FactId> open;
+  for (const std::string& path : prepared.config.open) {
+    FactId fact = 0;
+    if (prepared.config.find(path) != nullptr && book.rules.set->names.find(path, fact) &&
+        is_changeable(subject, fact))
+      open.push_back(fact);
+  }
+  if (open.empty()) return;
+  const std::vector<OpenKey> keys = open_keys(subject, open);
+  std::set<std::uint32_t> rules;
+  judged.filled = fill(subject, keys, open, rules, options).answer;
+  if (judged.filled != Answer::unsat) return;
+  const ConflictSet conflicts = find_conflicts(subject, keys, &open, 1, options);
+  for (const MinimalConflict& conflict : conflicts.conflicts) {
+    for (const std::uint32_t position : conflict.rules) {
+      const RuleItem& item = book.index.item(position);
+      judged.against += fmt::format("{}{} {}", judged.against.empty() ? "" : ", ", item.code, item.name);
+    }
+  }
+}
+
+Judged judge_file(const std::string& file, const CompareOptions& options, const SmtOptions& smt,
+                  const std::string& stack, bool& readable) {
   ConfigOptions config = with_project(options.config, file);
   config.target = stack;
   Sink sink;
   Workspace workspace(config, sink);
+  Judged judged;
   if (!workspace.ok()) {
     readable = false;
   } else if (const auto source = workspace.read_source(file, "<stdin>", sink)) {
     if (const auto prepared = workspace.prepare(*source, sink)) {
+      judge_open_keys(*prepared, smt, judged);
+      // Evaluation finds what is wrong; the explanations are not shown here.
       CheckOptions check_options;
-      check_options.solver_timeout_ms = options.solver.timeout_ms;
+      check_options.explain = false;
       check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()},
             check_options, sink);
     } else {
@@ -47,23 +88,55 @@ std::map<std::string, Diagnostic> findings_of(const std::string& file, const Com
     readable = false;
   }
   if (!readable) std::fputs(render_text(sink.diagnostics(), workspace.sources(), {}, {}).c_str(), stderr);
-  std::map<std::string, Diagnostic> out;
   for (const Diagnostic& diagnostic : sink.diagnostics()) {
     if (diagnostic.severity == Severity::hint) continue;
     // Which keys take part may differ from release to release; what is wrong does not.
-    out.emplace(diagnostic.code + " " + diagnostic.message, diagnostic);
+    judged.findings.emplace(diagnostic.code + " " + diagnostic.message, diagnostic);
   }
-  return out;
+  return judged;
+}
+
+std::string filled_text(const Judged& judged, const std::string& stack) {
+  switch (*judged.filled) {
+    case Answer::sat:
+      return fmt::format("  open keys can be filled on {}\n", stack);
+    case Answer::unsat:
+      return fmt::format("  no values are left for the open keys on {}: {}; `capstan complete` says why\n",
+                         stack, judged.against.empty() ? "undecided which rules" : judged.against);
+    case Answer::undecided:
+      return fmt::format(
+          "  whether the open keys can be filled on {}: undecided within the limit; "
+          "`--timeout` raises it\n",
+          stack);
+  }
+  return "";
+}
+
+std::string filled_json(const Judged& judged) {
+  if (!judged.filled) return "null";
+  return *judged.filled == Answer::sat     ? R"("yes")"
+         : *judged.filled == Answer::unsat ? R"("no")"
+                                           : R"("undecided")";
 }
 
 int compare_file(const CompareOptions& options) {
   stack_named(builtin_schema(), options.from);
   stack_named(builtin_schema(), options.to);
   bool readable = true;
-  const auto before = findings_of(options.file, options, options.from, readable);
+  SmtOptions smt;
+  smt.timeout_ms = options.solver.timeout_ms;
+  if (options.solver.emit == "smt2") smt.transcript = std::make_shared<std::string>();
+  const Judged judged_before = judge_file(options.file, options, smt, options.from, readable);
   if (!readable) return kExitFindings;
-  const auto after = findings_of(options.file, options, options.to, readable);
+  const Judged judged_after = judge_file(options.file, options, smt, options.to, readable);
   if (!readable) return kExitFindings;
+  const auto& before = judged_before.findings;
+  const auto& after = judged_after.findings;
+  if (smt.transcript && smt.transcript->empty())
+    throw UsageError(
+        "`--emit smt2`: no question is asked, since the file has no open key (`\"?\"`) that a rule reads: "
+        "its "
+        "rules are evaluated, not solved");
   std::vector<const Diagnostic*> gone, added;
   for (const auto& [key, diagnostic] : before) {
     if (!after.contains(key)) gone.push_back(&diagnostic);
@@ -74,7 +147,12 @@ int compare_file(const CompareOptions& options) {
     added.push_back(&diagnostic);
     forbidden = forbidden || diagnostic.severity == Severity::error;
   }
-  if (options.solver.format == "json") {
+  forbidden = forbidden || (judged_after.filled == Answer::unsat && judged_before.filled != Answer::unsat);
+  const bool undecided =
+      judged_before.filled == Answer::undecided || judged_after.filled == Answer::undecided;
+  if (smt.transcript) {
+    std::fputs(smt.transcript->c_str(), stdout);
+  } else if (options.solver.format == "json") {
     const auto list = [](const std::vector<const Diagnostic*>& diagnostics) {
       std::vector<std::string> out;
       for (const Diagnostic* one : diagnostics) {
@@ -84,12 +162,13 @@ int compare_file(const CompareOptions& options) {
       }
       return json_list(out);
     };
-    std::fputs(
-        json_document(fmt::format(R"({{"version":1,"from":{},"to":{},"file":{},"added":{},"gone":{}}})",
-                                  json_of_text(options.from), json_of_text(options.to),
-                                  json_of_text(options.file), list(added), list(gone)))
-            .c_str(),
-        stdout);
+    std::fputs(json_document(
+                   fmt::format(
+                       R"({{"version":1,"from":{},"to":{},"file":{},"added":{},"gone":{},"filled":[{},{}]}})",
+                       json_of_text(options.from), json_of_text(options.to), json_of_text(options.file),
+                       list(added), list(gone), filled_json(judged_before), filled_json(judged_after)))
+                   .c_str(),
+               stdout);
   } else {
     std::string out = fmt::format("{}: {} -> {}\n", options.file, options.from, options.to);
     for (const Diagnostic* one : added)
@@ -99,8 +178,11 @@ int compare_file(const CompareOptions& options) {
       out += fmt::format("  gone  {} {} {}: {}\n", severity_name(one->severity), one->code, one->name,
                          one->message);
     if (added.empty() && gone.empty()) out += "  no difference\n";
+    if (judged_before.filled) out += filled_text(judged_before, options.from);
+    if (judged_after.filled) out += filled_text(judged_after, options.to);
     std::fputs(out.c_str(), stdout);
   }
+  if (undecided) return kExitUndecided;
   return forbidden ? kExitFindings : kExitClean;
 }
 
@@ -162,7 +244,7 @@ int compare_in_general(const CompareOptions& options) {
     keys("keys that go away", difference.keys_gone);
     keys("new keys", difference.keys_new);
     if (!difference.undecided.empty())
-      out += fmt::format("  undecided within the limit: {}\n",
+      out += fmt::format("  undecided within the limit: {}; `--timeout` raises it\n",
                          count_of(difference.undecided.size(), "rule", "rules"));
     before.print(out);
   }

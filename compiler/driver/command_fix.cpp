@@ -78,8 +78,13 @@ std::string describe(const std::string& path, const FixedFile& result, const Sou
       out += fmt::format(
           "{} is {}: change it by hand, or write it as TOML with `capstan import`, which `fix` can edit\n",
           path, format_name(result.format));
-  } else if (any_way([](const Fix& fix) { return !fix.edits.empty(); }) && !options.fix.unsafe) {
+  } else if (any_way([](const Fix& fix) {
+               return !fix.edits.empty() && fix.applicability != Applicability::display_only;
+             }) &&
+             !options.fix.unsafe) {
     out += "apply one with `--choose N`, or the best of each with `--unsafe`\n";
+  } else if (any_way([](const Fix& fix) { return !fix.edits.empty(); }) && !options.fix.model) {
+    out += "apply one with `--choose N`, or the best of each with `--model`\n";
   }
   if (result.steps.empty() && out.empty()) out = fmt::format("{}: nothing to fix\n", path);
   return out;
@@ -99,10 +104,11 @@ std::string as_json(const std::string& path, const FixedFile& result, const Sour
                                  json_of_text(fix.title), applicability_name(fix.applicability),
                                  cost_class_name(fix.cost), fix.verified));
     }
-    left.push_back(fmt::format(R"({{"code":{},"name":{},"severity":"{}","message":{},"place":{},"ways":{}}})",
-                               json_of_text(diagnostic.code), json_of_text(diagnostic.name),
-                               severity_name(diagnostic.severity), json_of_text(diagnostic.message),
-                               json_of_text(place_of(diagnostic, sources)), json_list(ways)));
+    left.push_back(fmt::format(
+        R"({{"code":{},"name":{},"severity":"{}","message":{},"place":{},"ways":{},"undecided":{}}})",
+        json_of_text(diagnostic.code), json_of_text(diagnostic.name), severity_name(diagnostic.severity),
+        json_of_text(diagnostic.message), json_of_text(place_of(diagnostic, sources)), json_list(ways),
+        undecided_note(diagnostic) != nullptr));
   }
   std::vector<std::string> changed;
   for (const auto& [name, texts] : result.texts) changed.push_back(json_of_text(name));

@@ -31,7 +31,10 @@ std::string reason_line(const SolveSession& session, const LegalValue& value, st
                            session.place_of(participant.fact));
   }
   return fmt::format("      {} {}: {}{}\n", item.code, item.name, value.opposition.reasons[i],
-                     because.empty() ? "" : "; because of " + because);
+                     (because.empty() ? "" : "; because of " + because) +
+                         (value.opposition.against[i].minimal == Answer::undecided
+                              ? "; undecided whether each of these takes part, `--timeout` raises the limit"
+                              : ""));
 }
 
 int legal(const LegalOptions& options) {
@@ -99,7 +102,9 @@ int legal(const LegalOptions& options) {
   }
   std::string out = fmt::format("`{}` with the rest of {} ({}):\n", options.key, options.file,
                                 session.prepared().stack.stack.name);
-  out += "  legal\n" + (allowed.empty() ? "    none of the values tried\n" : allowed);
+  out += "  legal\n" + (!allowed.empty()           ? allowed
+                        : undecided_values.empty() ? "    none of the values tried\n"
+                                                   : "    none that was decided\n");
   if (!excluded.empty()) out += "  excluded\n" + excluded;
   if (!undecided_values.empty())
     out += "  undecided within the limit; `--timeout` raises it\n" + undecided_values;

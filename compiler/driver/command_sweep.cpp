@@ -220,9 +220,9 @@ int sweep_file(const SweepOptions& options) {
         R"({{"version":1,"points":{},"legal":{},"answer":"{}","reasons":{}}})", result.points, result.legal,
         result.answer == Answer::undecided ? "undecided" : "decided", json_list(reasons))));
   } else {
-    std::string out =
-        fmt::format("{} of {} are legal ({})\n", result.legal, count_of(result.points, "point", "points"),
-                    session.prepared().stack.stack.name);
+    std::string out = fmt::format(
+        "{}{} of {} are legal ({})\n", result.answer == Answer::undecided ? "at most " : "", result.legal,
+        count_of(result.points, "point", "points"), session.prepared().stack.stack.name);
     for (const SweepReason& reason : result.reasons) {
       const RuleItem& item = session.subject().index().item(reason.position);
       std::string names = fmt::format("{} {}", item.code, item.name);

@@ -28,6 +28,8 @@ std::string describe_conflict(const SolveSession& session, const Conflict& confl
     out += fmt::format("    because {}  ({})\n", statement(session, participant.fact, changes),
                        wanted ? "asked for" : session.place_of(participant.fact));
   }
+  if (conflict.minimal == Answer::undecided)
+    out += "    undecided whether each of these takes part; `--timeout` raises the limit\n";
   if (!item.why.empty()) out += fmt::format("    why: {}\n", item.why);
   return out;
 }

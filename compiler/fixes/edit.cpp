@@ -41,6 +41,8 @@ std::string as_key(const std::string& part) {
 /// TOML text of a value; strings follow the quotes of `model` (the text that stands there now) where they
 /// can.
 std::string write_value(const Value& value, std::string_view model) {
+  if (model.starts_with('[') && value.kind() == Value::Kind::string)
+    model.remove_prefix(std::min(model.find_first_of("'\""), model.size()));
   if (value.kind() == Value::Kind::string && model.starts_with('\'') && !model.starts_with("'''")) {
     const std::string& text = value.string();
     const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
@@ -456,9 +458,10 @@ class Planner {
       const Span& key = last->origin.key;
       const Span& value = last->origin.value;
       std::string inserted;
+      const std::string_view model = sources_.text(value);
       if (!is_statement(text, key)) {
         for (const auto& [name, wanted] : keys)
-          inserted += fmt::format(", {} = {}", as_key(name), to_text(wanted));
+          inserted += fmt::format(", {} = {}", as_key(name), write_value(wanted, model));
         plan_.edits.push_back({{file, value.end, value.end}, inserted});
         return;
       }
@@ -467,7 +470,7 @@ class Planner {
           text.substr(line.begin, key.begin - line.begin);  // indentation and dotted prefix
       const Line end = line_at(text, value.end > value.begin ? value.end - 1 : value.end);
       for (const auto& [name, wanted] : keys)
-        inserted += fmt::format("{}{} = {}{}", lead, as_key(name), to_text(wanted), newline);
+        inserted += fmt::format("{}{} = {}{}", lead, as_key(name), write_value(wanted, model), newline);
       if (end.end == end.text_end) {  // the last line of a file without line ending
         inserted.resize(inserted.size() - newline.size());
         inserted = newline + inserted;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "compiler/config/conform.h"
+#include "compiler/fixes/meant_words.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/ruleset/rule_values.h"
 #include "compiler/solve/domain.h"
@@ -125,6 +126,17 @@ struct Case {
   std::optional<Facts> action_facts;  ///< made when a fix needs it
 };
 
+/// The schema says what changing a key costs. An author knows more in two cases: what is dropped had no
+/// effect (free), or a key that the schema calls free is none here.
+CostClass cost_of(const Subject& subject, const ResolvedFix& fix, const std::vector<Assignment>& changes) {
+  if (fix.cost == CostClass::free) return fix.cost;
+  CostClass cost = CostClass::free;
+  for (const Assignment& change : changes)
+    cost = std::max(cost, cost_class_of(effect_of(subject, change.fact)));
+  const bool vouched = cost == CostClass::numerics && fix.applicability == Applicability::safe;
+  return cost == CostClass::free || vouched ? fix.cost : cost;
+}
+
 class Suggester {
  public:
   Suggester(Case& of, std::uint32_t item)
@@ -160,28 +172,20 @@ class Suggester {
     return adds_nothing(request_, case_.failed, subject_.variants().violations(assignments), target_);
   }
 
-  /// Words of a list that the release does not know, each replaced by the known one that it is nearest to.
+  /// Words that the release does not know, each replaced by the known one that it is nearest to.
   void misspelt() {
     for (const FactId fact : subject_.index().inputs(position_)) {
-      if (!is_changeable(subject_, fact) || subject_.is_broken(fact) || !subject_.facts.values[fact].set)
-        continue;
-      const std::vector<std::size_t> unknown = unknown_words(subject_, fact);
-      if (unknown.empty()) continue;
-      const Value::List& now = subject_.facts.values[fact].value.list();
-      Value::List meant = now;
-      std::string title;
-      for (const std::size_t element : unknown) {
-        const std::string near = nearest(now[element].string(), known_words(subject_, fact));
-        if (near.empty()) continue;
-        meant[element] = Value(near);
-        title += fmt::format("{}`{}` in place of `{}`", title.empty() ? "write " : ", ", near,
-                             now[element].string());
-      }
-      if (title.empty()) continue;
-      const Assignment change{fact, true, Value(unique_elements(meant))};
+      const Fact& now = subject_.facts.values[fact];
+      if (!is_changeable(subject_, fact) || subject_.is_broken(fact) || !now.set) continue;
+      const KeyView view = subject_.key(fact);
+      // Only where a string is another way to write a list.
+      if (now.value.kind() == Value::Kind::string && (view.spec == nullptr || !view.spec->type.any)) continue;
+      const auto meant = meant_words(now.value, known_words(subject_, fact));
+      if (!meant) continue;
+      const Assignment change{fact, true, meant->value};
       if (!verified({change})) continue;
       const CostClass cost = cost_class_of(effect_of(subject_, fact));
-      add(title, cost == CostClass::free ? Applicability::safe : Applicability::unsafe, cost,
+      add(meant->title, cost == CostClass::free ? Applicability::safe : Applicability::unsafe, cost,
           {as_change(subject_, change)}, {change});
     }
   }
@@ -193,7 +197,7 @@ class Suggester {
     const std::vector<Assignment> assignments = assignments_of(subject_, *changes);
     if (assignments.empty()) return;
     if (verified(assignments)) {
-      add(fix.title, fix.applicability, fix.cost, *changes, assignments);
+      add(fix.title, fix.applicability, cost_of(subject_, fix, assignments), *changes, assignments);
       return;
     }
     if (item_.kind != RuleItem::Kind::check) return;
@@ -215,7 +219,7 @@ class Suggester {
     if (!verified(repair.changes)) return;
     // Where the further changes do it alone, the author's idea has no part in it.
     if (verified(further)) return;
-    CostClass cost = fix.cost;
+    CostClass cost = cost_of(subject_, fix, assignments);
     Applicability applicability = fix.applicability;
     for (const Assignment& change : further) {
       const CostClass more = cost_class_of(effect_of(subject_, change.fact));
@@ -338,8 +342,28 @@ void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Fi
 
 namespace {
 
+/// The word that the diagnostic marks, as the known one that it is nearest to: in the quotes that stand
+/// there, and no second time where the list has it.
+void mend_word(const CheckRequest& request, Diagnostic& diagnostic) {
+  if (diagnostic.keys.size() != 1 || diagnostic.arguments.empty()) return;
+  const Setting* setting = request.config.find(diagnostic.keys[0]);
+  const KeyView view = request.schema.find(diagnostic.keys[0]);
+  const Value& found = diagnostic.arguments[0].second;
+  if (setting == nullptr || view.spec == nullptr || found.kind() != Value::Kind::string) return;
+  const auto meant = meant_words(setting->value, view.spec->values, &found.string());
+  if (!meant) return;
+  EditPlan plan =
+      plan_edits({{KeyChange::Kind::set, setting->path, meant->value, {}}}, request.config, request.sources);
+  if (!plan.complete()) return;
+  Fix& fix = diagnostic.fixes.front();
+  fix.title = meant->title;
+  fix.edits = std::move(plan.edits);
+  fix.cost = cost_class_of(view.info->effect);
+}
+
 /// A key that the release does not have: its name there, or else without it.
 void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagnostic& diagnostic) {
+  if (diagnostic.code == "TY005" && diagnostic.fixes.size() == 1) mend_word(request, diagnostic);
   if (diagnostic.code != "TY003" || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1) return;
   const std::string& path = diagnostic.keys[0];
   const Setting* setting = request.config.find(path);

@@ -16,6 +16,7 @@ constexpr int kMostRepairRounds = 60;
 constexpr std::uint32_t kScale = 32;  // room for the rank of a choice below the weight of a key
 constexpr std::ptrdiff_t kMostAlike = 2;
 constexpr int kMostNeedless = 12;
+constexpr std::int64_t kMostTimes = 4;  // larger or smaller, of a size that stays sensible
 constexpr std::uint32_t kListRank = 8;  // a list put together anew comes after what authors of fixes write
 
 bool counts(const RuleItem& item, bool allow_new_advice) {
@@ -24,8 +25,12 @@ bool counts(const RuleItem& item, bool allow_new_advice) {
 
 class Search {
  public:
-  Search(const Subject& subject, const RepairRequest& request)
-      : subject_(subject), request_(request), base_(with_changes(subject.facts, request.fixed)) {
+  /// With `any_value`, values that nobody would write are tried as well.
+  Search(const Subject& subject, const RepairRequest& request, bool any_value)
+      : subject_(subject),
+        request_(request),
+        any_value_(any_value),
+        base_(with_changes(subject.facts, request.fixed)) {
     for (const OpenKey& key : request.open) open_.push_back(key.fact);
     std::sort(open_.begin(), open_.end());
     for (const std::uint32_t position : violated_checks(subject)) {
@@ -37,6 +42,9 @@ class Search {
       if (!forbids(subject.index().item(position))) before_.insert(position);
     }
   }
+
+  /// Values were left out of the question.
+  bool left_out_values() const { return left_out_values_; }
 
   Repairs run() {
     Repairs repairs;
@@ -126,7 +134,9 @@ class Search {
       const CostClass cost = cost_class_of(effect_of(subject_, change.fact));
       repair.cost = std::max(repair.cost, cost);
       repair.weight += change_weight(subject_, change.fact, request_.touch_model);
-      const bool asked = subject_.facts.values[change.fact].set && cost != CostClass::free;
+      // Over how many GPUs a job is spread is the user's choice even where a config is silent.
+      const bool asked = (subject_.facts.values[change.fact].set && cost != CostClass::free) ||
+                         subject_.name(change.fact).ends_with("_parallel_size");
       if (cost == CostClass::numerics || asked || effect_of(subject_, change.fact) == KeyEffect::model) {
         repair.applicability = Applicability::unsafe;
       }
@@ -148,6 +158,7 @@ class Search {
       if (!may_change(fact)) continue;
       auto domain = repair_domain(subject_, fact);
       if (!domain) continue;
+      if (!any_value_) leave_out_odd_values(fact, *domain);
       encoding.open(fact, std::move(*domain));
       weigh(smt, encoding, fact, soft);
     }
@@ -203,6 +214,40 @@ class Search {
       }
     }
     return true;
+  }
+
+  /// A key that rules compare or calculate with this one is set to the value.
+  bool is_stated_beside(FactId fact, const Value& value) const {
+    const std::vector<FactId>& mates = subject_.book.candidates.mates(fact);
+    return subject_.facts.values[fact].set && std::any_of(mates.begin(), mates.end(), [&](FactId mate) {
+             const Fact& other = subject_.facts.values[mate];
+             return mate != fact && other.set && other.value == value;
+           });
+  }
+
+  /// A size of the model is changed to a near one, or dropped where a default or a derivation takes its
+  /// place; a count that is off unless it is set is not lowered to 1.
+  void leave_out_odd_values(FactId fact, Domain& domain) {
+    const KeyView view = subject_.key(fact);
+    if (view.spec == nullptr || !view.spec->type.integer) return;
+    const Choice standard = default_choice(subject_, fact);
+    const Value& now = subject_.facts.values[fact].value;
+    const bool is_size = effect_of(subject_, fact) == KeyEffect::model;
+    const std::int64_t size = now.kind() == Value::Kind::integer ? now.integer() : 0;
+    const std::vector<Value>& advised = subject_.book.candidates.advised(fact);
+    const auto odd = [&](const Choice& choice) {
+      if (choice.unknown || choice.value.kind() != Value::Kind::integer) return false;
+      const std::int64_t number = choice.value.integer();
+      if (std::find(advised.begin(), advised.end(), choice.value) != advised.end()) return false;
+      if (standard.value.is_none() && number <= 1 && (size >= 2 || is_size)) return true;
+      if (!is_size) return false;
+      if (number < 1) return size >= 1;  // 0 layers are no model
+      if (size < 1) return standard.value.is_none() && !is_stated_beside(fact, choice.value);
+      return number < size / kMostTimes || number / kMostTimes > size;
+    };
+    const auto kept = std::remove_if(domain.choices.begin() + 1, domain.choices.end(), odd);
+    left_out_values_ = left_out_values_ || kept != domain.choices.end();
+    domain.choices.erase(kept, domain.choices.end());
   }
 
   void weigh(Smt& smt, const Encoding& encoding, FactId fact, std::vector<SoftTerm>& soft) const {
@@ -278,6 +323,8 @@ class Search {
 
   const Subject& subject_;
   const RepairRequest& request_;
+  bool any_value_;
+  bool left_out_values_ = false;
   Facts base_;
   std::set<std::uint32_t> before_;
   std::set<std::uint32_t> rules_;
@@ -321,7 +368,9 @@ std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_mode
       weight = 60;
       break;
     case KeyEffect::model:
-      weight = touch_model ? 400 : 4000;
+      // A stated size is adjusted before the model gets a part that it does not have.
+      if (touch_model) return subject.facts.values[fact].set ? 400 : 900;
+      weight = 4000;
       break;
   }
   return subject.facts.values[fact].set ? weight * 3 : weight;
@@ -338,7 +387,10 @@ std::string describe(const Subject& subject, const std::vector<Assignment>& chan
 }
 
 Repairs find_repairs(const Subject& subject, const RepairRequest& request) {
-  return Search(subject, request).run();
+  Search search(subject, request, false);
+  Repairs repairs = search.run();
+  if (repairs.found.empty() && search.left_out_values()) return Search(subject, request, true).run();
+  return repairs;
 }
 
 }  // namespace capstan

@@ -155,6 +155,14 @@ TEST(Edit, InsertsIntoTheRightTable) {
   EXPECT_EQ(Fixture("[a]\n[b]\n").after({set("a.y", 2)}), "[a]\ny = 2\n[b]\n");
 }
 
+TEST(Edit, InsertedWordsTakeTheQuotesBeside) {
+  EXPECT_EQ(Fixture("[a]\nx = 'u'\n").after({set("a.y", "v")}), "[a]\nx = 'u'\ny = 'v'\n");
+  EXPECT_EQ(Fixture("[a]\nx = ['u']\n").after({set("a.y", "v")}), "[a]\nx = ['u']\ny = 'v'\n");
+  EXPECT_EQ(Fixture("a = {x = 'u'}\n").after({set("a.y", "v")}), "a = {x = 'u', y = 'v'}\n");
+  EXPECT_EQ(Fixture("[a]\nx = 'u'\n").after({set("a.y", "it's")}), "[a]\nx = 'u'\ny = \"it's\"\n");
+  EXPECT_EQ(Fixture("[a]\nx = 1\n").after({set("a.y", "v")}), "[a]\nx = 1\ny = \"v\"\n");
+}
+
 TEST(Edit, SeveralInsertionsShareOneTable) {
   EXPECT_EQ(Fixture("[a]\nx = 1\n").after({set("c.p", 1), set("c.q", 2), set("a.y", 2)}),
             "[a]\nx = 1\ny = 2\n\n[c]\np = 1\nq = 2\n");
