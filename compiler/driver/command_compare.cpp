@@ -35,8 +35,8 @@ struct Judged {
   std::map<std::string, Diagnostic> findings;  ///< hints left out, by code and message
   /// Whether the open keys can be filled; nothing where none is open that rules read.
   std::optional<Answer> filled;
-  std::string
-      against;  ///< "CG001 unknown-graph-implementation, ...": unsat, the rules of one minimal conflict
+  /// "CG001 unknown-graph-implementation, ...": unsat, the rules of one minimal conflict
+  std::string against;
 };
 
 /// The open keys of the file ("?"), as complete() would fill them.
@@ -71,22 +71,17 @@ Judged judge_file(const std::string& file, const CompareOptions& options, const 
   Sink sink;
   Workspace workspace(config, sink);
   Judged judged;
-  if (!workspace.ok()) {
-    readable = false;
-  } else if (const auto source = workspace.read_source(file, "<stdin>", sink)) {
-    if (const auto prepared = workspace.prepare(*source, sink)) {
-      judge_open_keys(*prepared, smt, judged);
-      // Evaluation finds what is wrong; the explanations are not shown here.
-      CheckOptions check_options;
-      check_options.explain = false;
-      check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()},
-            check_options, sink);
-    } else {
-      readable = false;
-    }
-  } else {
-    readable = false;
+  const auto source = workspace.ok() ? workspace.read_source(file, "<stdin>", sink) : std::nullopt;
+  const auto prepared = source ? workspace.prepare(*source, sink) : std::nullopt;
+  if (prepared) {
+    judge_open_keys(*prepared, smt, judged);
+    // Evaluation finds what is wrong; the explanations are not shown here.
+    CheckOptions check_options;
+    check_options.explain = false;
+    check({prepared->config, *prepared->schema, *prepared->rules, prepared->stack, workspace.sources()},
+          check_options, sink);
   }
+  readable = readable && prepared.has_value();
   if (!readable) std::fputs(render_text(sink.diagnostics(), workspace.sources(), {}, {}).c_str(), stderr);
   for (const Diagnostic& diagnostic : sink.diagnostics()) {
     if (diagnostic.severity == Severity::hint) continue;

@@ -308,7 +308,7 @@ std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, c
 }
 
 bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
-                  SmtOptions options) {
+                  const SmtOptions& options) {
   const auto assignments = fix_assignments(subject, fix);
   if (!assignments || assignments->empty()) return false;
   RepairRequest request;

@@ -27,7 +27,8 @@ struct SuggestOptions {
 std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, const ResolvedFix& fix);
 
 /// Whether one authored fix, with what it needs, clears its finding and adds none.
-bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix, SmtOptions options);
+bool fix_can_work(const Subject& subject, std::uint32_t position, const ResolvedFix& fix,
+                  const SmtOptions& options);
 
 /// Adds fixes to the diagnostics of errors and warnings.
 void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Finding>& findings,

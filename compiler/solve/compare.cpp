@@ -28,7 +28,7 @@ std::set<std::uint32_t> rejections(const RuleBook& book, const Facts& facts) {
 /// Looks for configs that one side accepts and a rule of the other refuses.
 class Hunt {
  public:
-  Hunt(const RuleBook& accepts, const RuleBook& refuses, SmtOptions options)
+  Hunt(const RuleBook& accepts, const RuleBook& refuses, const SmtOptions& options)
       : options_(options), accepting_(empty_, accepts), refusing_(empty_, refuses) {}
 
   enum class Outcome { none, found, undecided };
@@ -184,7 +184,7 @@ bool same_on_both(const RuleBook& refuses, const RuleBook& accepts, std::uint32_
   return writers(refuses, rule) == writers(accepts, *other);
 }
 
-void hunt_all(const RuleBook& accepts, const RuleBook& refuses, SmtOptions options,
+void hunt_all(const RuleBook& accepts, const RuleBook& refuses, const SmtOptions& options,
               std::vector<RuleDifference>& found, std::vector<std::uint32_t>& undecided) {
   Hunt hunt(accepts, refuses, options);
   for (const std::uint32_t rule : refuses.index.checks()) {
@@ -207,7 +207,7 @@ void hunt_all(const RuleBook& accepts, const RuleBook& refuses, SmtOptions optio
 
 }  // namespace
 
-StackDifference compare_stacks(const RuleBook& before, const RuleBook& after, SmtOptions options) {
+StackDifference compare_stacks(const RuleBook& before, const RuleBook& after, const SmtOptions& options) {
   StackDifference comparison;
   hunt_all(before, after, options, comparison.newly_forbidden, comparison.undecided);
   hunt_all(after, before, options, comparison.newly_allowed, comparison.undecided);

@@ -31,6 +31,6 @@ struct StackDifference {
 };
 
 /// `before` and `after` share one RuleSet.
-StackDifference compare_stacks(const RuleBook& before, const RuleBook& after, SmtOptions options);
+StackDifference compare_stacks(const RuleBook& before, const RuleBook& after, const SmtOptions& options);
 
 }  // namespace capstan

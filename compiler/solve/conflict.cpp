@@ -38,7 +38,8 @@ std::vector<FactId> by_blame(const Subject& subject, const RuleItem& item, std::
 
 }  // namespace
 
-Explainer::Explainer(const Subject& subject, const std::vector<std::uint32_t>& positions, SmtOptions options)
+Explainer::Explainer(const Subject& subject, const std::vector<std::uint32_t>& positions,
+                     const SmtOptions& options)
     : subject_(subject), smt_(options), encoding_(smt_, subject.index(), subject.facts) {
   std::set<FactId> inputs;
   for (const std::uint32_t position : positions) {
@@ -145,7 +146,7 @@ std::vector<std::size_t> elements_at_fault(const Subject& subject, std::uint32_t
 }
 
 std::optional<Interaction> find_interaction(const Subject& subject, const Conflict& conflict,
-                                            SmtOptions options) {
+                                            const SmtOptions& options) {
   std::vector<FactId> free;
   for (const Participant& participant : conflict.participants) {
     if (is_changeable(subject, participant.fact) && !subject.facts.values[participant.fact].set &&

@@ -27,7 +27,7 @@ struct Conflict {
 /// Explains violated checks of one config; the encoding is shared between the questions.
 class Explainer {
  public:
-  Explainer(const Subject& subject, const std::vector<std::uint32_t>& positions, SmtOptions options);
+  Explainer(const Subject& subject, const std::vector<std::uint32_t>& positions, const SmtOptions& options);
   ~Explainer();
   Conflict explain(std::uint32_t position);
   std::string smt2(std::uint32_t position);
@@ -64,6 +64,6 @@ struct Interaction {
 /// most blamed one) alone; if not because of further rules, the minimal set of rules and keys that stand
 /// against it.
 std::optional<Interaction> find_interaction(const Subject& subject, const Conflict& conflict,
-                                            SmtOptions options);
+                                            const SmtOptions& options);
 
 }  // namespace capstan

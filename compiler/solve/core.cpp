@@ -18,12 +18,12 @@ bool contains(const std::vector<Term>& terms, Term term) {
 }  // namespace
 
 ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& open, std::size_t limit,
-                           SmtOptions options) {
+                           const SmtOptions& options) {
   return find_conflicts(subject, open_keys(subject, open), nullptr, limit, options);
 }
 
 ConflictSet find_conflicts(const Subject& subject, const std::vector<OpenKey>& open,
-                           const std::vector<FactId>* about, std::size_t limit, SmtOptions options) {
+                           const std::vector<FactId>* about, std::size_t limit, const SmtOptions& options) {
   ConflictSet result;
   // Rules that can take part: violated now, or dependent on an open key.
   std::set<std::uint32_t> rules;

@@ -25,9 +25,9 @@ struct ConflictSet {
 
 /// `open` keys may take any value of their domain. Only checks that forbid() count.
 ConflictSet find_conflicts(const Subject& subject, const std::vector<FactId>& open, std::size_t limit,
-                           SmtOptions options);
+                           const SmtOptions& options);
 /// The same with given domains. With `about`, only checks that read one of these keys count.
 ConflictSet find_conflicts(const Subject& subject, const std::vector<OpenKey>& open,
-                           const std::vector<FactId>* about, std::size_t limit, SmtOptions options);
+                           const std::vector<FactId>* about, std::size_t limit, const SmtOptions& options);
 
 }  // namespace capstan

@@ -102,7 +102,7 @@ std::string message_of(const Subject& subject, std::uint32_t position,
 }
 
 LegalValues find_legal_values(const Subject& subject, FactId key, const std::vector<FactId>& open,
-                              SmtOptions options) {
+                              const SmtOptions& options) {
   LegalValues result;
   Question question(subject, key, open, options);
   result.filled_all = question.tries_all();
@@ -167,7 +167,7 @@ LegalValues find_legal_values(const Subject& subject, FactId key, const std::vec
 }
 
 WhyNot explain_why_not(const Subject& subject, const Assignment& wanted, const std::vector<FactId>& open,
-                       SmtOptions options) {
+                       const SmtOptions& options) {
   WhyNot answer;
   Question question(subject, wanted.fact, open, options);
   answer.opposition = question.ask(wanted);

@@ -46,7 +46,7 @@ struct LegalValues {
 
 /// `open` keys may take any value of their domain; `key` itself may be among them.
 LegalValues find_legal_values(const Subject& subject, FactId key, const std::vector<FactId>& open,
-                              SmtOptions options);
+                              const SmtOptions& options);
 
 struct WhyNot {
   Opposition opposition;
@@ -55,7 +55,7 @@ struct WhyNot {
 };
 
 WhyNot explain_why_not(const Subject& subject, const Assignment& wanted, const std::vector<FactId>& open,
-                       SmtOptions options);
+                       const SmtOptions& options);
 
 /// The rule's message with the values that the changed config has.
 std::string message_of(const Subject& subject, std::uint32_t position,

@@ -386,7 +386,7 @@ class FilledPoints {
 }  // namespace
 
 Sweep sweep(const Subject& whole, std::vector<SweepAxis> axes, const std::vector<FactId>& open,
-            SmtOptions options) {
+            const SmtOptions& options) {
   Sweep result;
   std::vector<FactId> to_fill;
   for (const FactId fact : open) {

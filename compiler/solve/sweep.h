@@ -43,7 +43,7 @@ inline constexpr std::uint64_t kMostSweepPoints = std::uint64_t{1} << 53;
 
 /// `axes` span at most kMostSweepPoints points. A point is legal when the `open` keys can be filled there.
 Sweep sweep(const Subject& subject, std::vector<SweepAxis> axes, const std::vector<FactId>& open,
-            SmtOptions options);
+            const SmtOptions& options);
 
 /// Calls `take` with the value indices of each legal point, last axis fastest, until it returns false.
 void for_each_legal(const Sweep& sweep, const std::function<bool(const std::vector<std::uint32_t>&)>& take);
