@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <utility>
+
+#include "grammar/arguments/list_expression.h"
 
 namespace capstan {
 namespace {
@@ -39,6 +42,23 @@ void rename_dtype(Value& value) {
       return;
     }
   }
+}
+
+/// Source: Megatron-LM megatron/training/arguments.py moe_freq_type: a list expression, or an integer in a
+/// string.
+bool read_pattern(Value& value) {
+  const std::string& text = value.string();
+  if (const auto numbers = evaluate_list_expression(text)) {
+    Value::List list;
+    for (const std::int64_t number : *numbers) list.emplace_back(number);
+    value = Value(std::move(list));
+    return true;
+  }
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  value = Value(number);
+  return true;
 }
 
 bool means_none(const std::string& text) {
@@ -98,12 +118,13 @@ std::optional<Misfit> conform(Value& value, const KeySpec& spec) {
       const bool named = type.string && std::find(spec.values.begin(), spec.values.end(), value.string()) !=
                                             spec.values.end();
       const bool closed_or_no_string =
-          !type.string || (!spec.values.empty() && !spec.values_are_open) || type.dtype;
+          !type.string || (!spec.values.empty() && !spec.values_are_open) || type.dtype || type.pattern;
       if (type.none && !named && closed_or_no_string && means_none(value.string())) {
         value = Value();
         return std::nullopt;
       }
       if (!type.string) return wrong_type;
+      if (type.pattern) return read_pattern(value) ? std::nullopt : std::optional(wrong_type);
       if (!is_legal(value.string(), spec)) return Misfit{false, value, std::nullopt};
       return std::nullopt;
     }

@@ -27,9 +27,12 @@ struct TypeSet {
   /// Strings that name a number type ("bf16"), a function ("gelu") or a version ("2.10"); `string` is set as
   /// well.
   bool dtype = false, callable = false, version = false;
+  /// Strings that spell an integer or a list of integers ("[0]*3+[1]*58"), read as that; `string` is set as
+  /// well.
+  bool pattern = false;
 };
 /// Parses the type notation of rules/keys ("bool", "int?", "str | list<str> | none", "dict", "any", "dtype",
-/// "callable", "version"). `T?` is `T | none`; dtype, callable and version are strings in a config.
+/// "callable", "version", "pattern"). `T?` is `T | none`; the last four are strings in a config.
 std::optional<TypeSet> parse_type(std::string_view notation);
 
 /// Environment variables of a job: any name is a key of this section, with a string value.

@@ -63,6 +63,8 @@ bool add_alternative(std::string_view text, TypeSet& type) {
     type.string = type.callable = true;
   else if (text == "version")
     type.string = type.version = true;
+  else if (text == "pattern")
+    type.string = type.pattern = true;
   else if (text == "dict")
     type.table = true;
   else if (text == "any")

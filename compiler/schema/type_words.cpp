@@ -24,7 +24,11 @@ std::string type_words(const TypeSet& type) {
     words.push_back("a number");
   else if (type.integer)
     words.push_back("an integer");
-  if (type.string) words.push_back(type.version ? "a version such as \"2.10\"" : "a string");
+  if (type.string) {
+    words.push_back(type.version   ? "a version such as \"2.10\""
+                    : type.pattern ? "a pattern such as \"[0]*3+[1]*58\""
+                                   : "a string");
+  }
   if (type.list) {
     std::vector<std::string> elements;
     if (type.list_boolean) elements.push_back("booleans");

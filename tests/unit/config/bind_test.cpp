@@ -41,6 +41,32 @@ TEST(Bind, NoneCanBeWrittenWhereItCanMeanNothingElse) {
   EXPECT_TRUE(result.config->find("model.recompute_num_layers")->value.is_none());
 }
 
+TEST(Bind, PatternsOfTheCommandLineAreListsAndNumbers) {
+  Composed result;
+  bind_text(result, "[model]\nmoe_layer_freq = \"([0]*1+[1]*2)*2\"\nno_rope_freq = \"4\"\n",
+            "megatron-lm-0.19");
+  EXPECT_EQ(result.messages(), "");
+  EXPECT_EQ(to_text(result.config->find("model.moe_layer_freq")->value), "[0, 1, 1, 0, 1, 1]");
+  EXPECT_EQ(result.config->find("model.no_rope_freq")->value, Value(4));
+
+  Composed wrong;
+  bind_text(wrong, "[model]\nmoe_layer_freq = \"0,1\"\n", "megatron-lm-0.19");
+  EXPECT_EQ(wrong.messages(),
+            "TY004 `model.moe_layer_freq` is the string `\"0,1\"`; needs an integer, a pattern such as "
+            "\"[0]*3+[1]*58\" "
+            "or a list of "
+            "integers\n");
+  Composed bridge;  // TransformerConfig takes no text
+  bind_text(bridge, "[model]\nmoe_layer_freq = \"[0]*1+[1]*2\"\nwindow_size = 512\n", "bridge-0.6");
+  EXPECT_EQ(bridge.messages(),
+            "TY004 `model.moe_layer_freq` is the string `\"[0]*1+[1]*2\"`; needs an integer or a list of "
+            "integers\n");
+  Composed core;
+  bind_text(core, "[model]\nwindow_size = 512\n", "core-0.19");
+  EXPECT_EQ(core.messages(),
+            "TY004 `model.window_size` is the integer `512`; needs a list of integers or none\n");
+}
+
 TEST(Bind, ListsBrokenAndOpenKeys) {
   Composed result;
   bind_text(result, "[model]\nnum_layers = \"x\"\nhidden_size = \"?\"\nnope = 1\n[wat]\na = 1\n");
