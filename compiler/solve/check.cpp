@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "compiler/ruleset/message.h"
 #include "compiler/solve/conflict.h"
@@ -58,7 +60,8 @@ class Reporter {
       Diagnostic& diagnostic = finding.diagnostic;
       diagnostic.code = item.code;
       diagnostic.name = item.name;
-      diagnostic.severity = item.severity;
+      const bool awaits_environment = item.severity == Severity::error && lacks_environment(*violation);
+      diagnostic.severity = awaits_environment ? Severity::warning : item.severity;
       diagnostic.kind = item.kind == RuleItem::Kind::rewrite ? FindingKind::advice : item.finding;
       diagnostic.message = interpolate(item.message, *violation, subject_.facts, &diagnostic.arguments);
       const std::uint32_t position = *book_.index.position_of(violation->item);
@@ -86,6 +89,7 @@ class Reporter {
       note_unknown_words(participants, diagnostic);
       if (item.kind == RuleItem::Kind::rewrite) note_changes(*violation, diagnostic);
       if (interaction) note_interaction(*interaction, item.code, interactions, interaction_owner, diagnostic);
+      if (awaits_environment) note_environment(diagnostic);
       note_rule(item, diagnostic);
       diagnostic.fingerprint = fingerprint(diagnostic);
       findings.push_back(std::move(finding));
@@ -112,6 +116,34 @@ class Reporter {
   bool only_the_cluster_is_missing(const Violation& violation) const {
     return std::all_of(violation.missing.begin(), violation.missing.end(),
                        [this](FactId fact) { return subject_.name(fact).starts_with("cluster."); });
+  }
+
+  /// The launcher may set what the config's text does not: with no environment stated at all, a check that
+  /// some environment passes is no error.
+  bool lacks_environment(const Violation& violation) {
+    if (!environment_lack_) find_environment_lack();
+    return std::binary_search(environment_lack_->begin(), environment_lack_->end(), violation.item);
+  }
+
+  void find_environment_lack() {
+    environment_lack_.emplace();
+    const std::string prefix = std::string(kEnvironmentSection) + '.';
+    const auto stated = request_.config.settings.lower_bound(prefix);
+    if (stated != request_.config.settings.end() && stated->first.starts_with(prefix)) return;
+    Facts facts = subject_.facts;
+    for (FactId fact = 0; fact < facts.values.size(); ++fact) {
+      if (facts.names->name(fact).starts_with(prefix)) facts.values[fact].state = Fact::State::unknown;
+    }
+    for (const Violation& violation : evaluate(request_.rules, std::move(facts)).violations) {
+      if (violation.undecided) environment_lack_->push_back(violation.item);
+    }
+    std::sort(environment_lack_->begin(), environment_lack_->end());
+  }
+
+  static void note_environment(Diagnostic& diagnostic) {
+    diagnostic.notes.push_back(
+        {Note::Kind::help,
+         "nothing says what the job's environment holds; state `[env]` or give `--env-file`", ""});
   }
 
   bool reads_broken(std::uint32_t position) const {
@@ -339,6 +371,8 @@ class Reporter {
   const CheckOptions& options_;
   const RuleBook& book_;
   const Subject& subject_;
+  /// Checks that are undecided when the environment is unknown, sorted; none where it is stated.
+  std::optional<std::vector<std::uint32_t>> environment_lack_;
 };
 
 }  // namespace
