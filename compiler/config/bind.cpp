@@ -303,7 +303,20 @@ class Binder {
               fmt::format("`{}` {}", shown_name(path), release_gap(key.ranges, schema_.stack())));
     if (!key.renamed_to.empty()) help(diagnostic, fmt::format("use `{}`", key.renamed_to));
     if (!key.removed_hint.empty()) help(diagnostic, key.removed_hint);
+    doubt_other_names(key);
     finish(path, std::move(diagnostic));
+  }
+
+  /// What the key says under another release's name was meant: rules must not conclude from its absence.
+  void doubt_other_names(const KeyInfo& key) {
+    const auto doubt = [this](const KeyInfo& other) {
+      if (schema_.find(other.path).spec != nullptr && config_.find(other.path) == nullptr)
+        config_.broken.push_back(other.path);
+    };
+    if (const KeyInfo* successor = schema_.schema().find(key.renamed_to)) doubt(*successor);
+    for (const KeyInfo& earlier : schema_.schema().keys()) {
+      if (earlier.renamed_to == key.path) doubt(earlier);
+    }
   }
 
   void report_outside_section(const std::string& path, const Setting& setting) {

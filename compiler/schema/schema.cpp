@@ -187,7 +187,7 @@ std::string SchemaView::nearest_key(std::string_view path) const {
     if (known.ends_with(kAnyName)) continue;
     if (known_section == section)
       same_section.emplace_back(known_name);
-    else if (known_name == name && elsewhere.empty())
+    else if (known_name == name && (elsewhere.empty() || known_section == "model"))
       elsewhere = known;
   }
   if (!elsewhere.empty()) return elsewhere;

@@ -105,6 +105,16 @@ TEST(Bind, LeavesKeysOfNamedSectionsOpen) {
   EXPECT_EQ(open_keys("open = false\n[model]\nnum_layers = 2\n")("model.hidden_size"), 0);
 }
 
+TEST(Bind, AKeyOfAnotherReleaseIsNotConcludedFrom) {
+  Composed later;  // the name of 0.18: what it means is said under the name of 0.17, which rules read
+  bind_text(later, "[model]\ncuda_graph_modules = [\"attn\"]\n");
+  EXPECT_EQ(later.config->broken,
+            (std::vector<std::string>{"model.cuda_graph_scope", "model.cuda_graph_modules"}));
+  Composed both;  // stated under its own name as well: that counts
+  bind_text(both, "[model]\ncuda_graph_modules = [\"attn\"]\ncuda_graph_scope = [\"attn\"]\n");
+  EXPECT_EQ(both.config->broken, (std::vector<std::string>{"model.cuda_graph_modules"}));
+}
+
 TEST(Bind, OneDiagnosticForAnUnknownSection) {
   Composed result;
   bind_text(result, "[wat]\na = 1\nb = 2\nc = 3\n[empty]\n");
