@@ -265,6 +265,16 @@ void add_compare_command(CLI::App& program, int& exit_code) {
   add_config_options(*command, options->config);
   add_solver_options(*command, options->solver);
   command->callback([options, &exit_code] {
+    if (!options->config.target.empty())
+      throw UsageError("`--target` does not go with `--from` and `--to`, which name the stacks");
+    const ConfigOptions& config = options->config;
+    if (options->file.empty() &&
+        !(config.overrides.empty() && config.env_files.empty() && config.input_format.empty() &&
+          config.run.empty() && !config.env_from_process))
+      throw UsageError(
+          "without a file the rules of both stacks are compared: there is no config that `--set`, "
+          "`--env-file`, "
+          "`--env-from-process`, `--input-format` or `--run` could be about");
     exit_code = options->file.empty() ? compare_in_general(*options) : compare_file(*options);
   });
 }

@@ -56,6 +56,11 @@ std::string completed_text(SolveSession& session, const Completion& completion,
   return shown;
 }
 
+bool has_value(const Completion& completion, FactId key) {
+  return std::any_of(completion.values.begin(), completion.values.end(),
+                     [key](const Assignment& value) { return value.fact == key; });
+}
+
 int complete_file(const CompleteOptions& options) {
   SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
@@ -117,6 +122,11 @@ int complete_file(const CompleteOptions& options) {
                          : fmt::format("{}: unset (default {})\n", session.subject().name(value.fact),
                                        to_text(value.value));
       }
+      for (const FactId key : request.open) {
+        if (!has_value(completion, key))
+          out += fmt::format("{}: stays open; no value of it is known to try, so write one\n",
+                             session.subject().name(key));
+      }
       for (const KeyChange& change : unread_changes) {
         out += change.kind == KeyChange::Kind::set
                    ? fmt::format("{} = {}\n", change.path, to_text(change.value))
@@ -151,9 +161,12 @@ int complete_file(const CompleteOptions& options) {
   } else {
     session.print("undecided within the limit; `--timeout` raises it\n");
   }
-  return completion.answer == Answer::sat     ? kExitClean
-         : completion.answer == Answer::unsat ? kExitFindings
-                                              : kExitUndecided;
+  const bool all = std::all_of(request.open.begin(), request.open.end(),
+                               [&](FactId key) { return has_value(completion, key); });
+  return completion.answer == Answer::sat && all ? kExitClean
+         : completion.answer == Answer::sat      ? kExitUndecided
+         : completion.answer == Answer::unsat    ? kExitFindings
+                                                 : kExitUndecided;
 }
 
 }  // namespace
@@ -174,6 +187,12 @@ void add_complete_command(CLI::App& program, int& exit_code) {
       ->type_name("WISH");
   auto* toml = command->add_flag("--toml", options->toml, "print the completed file");
   command->add_flag("--write", options->write, "write the values into the file")->excludes(toml);
+  command->footer(
+      "What is chosen: values with which no rule forbids the config. Of these, in this order: wishes, the "
+      "first\n"
+      "most; for `--prefer scope`, layers captured at all; no warnings; no advice; defaults; for `--prefer "
+      "scope`\n"
+      "as many parts of the layers as there are; short lists; numbers near those of related keys.");
   add_config_options(*command, options->config);
   add_solver_options(*command, options->solver);
   command->callback([options, &exit_code] { exit_code = complete_file(*options); });

@@ -215,7 +215,7 @@ void add_fix_command(CLI::App& program, int& exit_code) {
   command
       ->add_option("--choose", options->fix.choose,
                    "apply way number N of the first finding whose ways are listed")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1000))
       ->type_name("N");
   command->add_option("--format", options->format, "format of the answer")
       ->check(CLI::IsMember({"text", "json"}));

@@ -242,7 +242,9 @@ int sweep_file(const SweepOptions& options) {
     if (!options.files.empty())
       out += fmt::format("wrote {} into {}\n", count_of(written, "config", "configs"), options.files);
     if (result.answer == Answer::undecided)
-      out += "undecided: a limit was met, and further points may be excluded; `--timeout` raises it\n";
+      out +=
+          "undecided: a limit was met, and further points may be excluded; fewer values or a larger "
+          "`--timeout` may decide it\n";
     session.print(out);
   }
   if (result.answer == Answer::undecided) return kExitUndecided;

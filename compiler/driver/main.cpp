@@ -19,8 +19,11 @@
 #include "compiler/driver/command_why_not.h"
 #include "compiler/driver/program.h"
 
+#include <csignal>
+
 int main(int argc, char** argv) {
   using namespace capstan;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failed write with a reason, not the end
   return run_program(argc, argv,
                      {
                          add_lint_command,         // findings of configs

@@ -87,10 +87,23 @@ const Stack& stack_named(const Schema& schema, const std::string& stack_name) {
                                 : fmt::format("no stack is named `{}`; did you mean `{}`", stack_name, near));
 }
 
+namespace {
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && (name[0] < '0' || name[0] > '9') &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+}  // namespace
+
 std::string SolveSession::checked_path(const std::vector<std::string>& parts) const {
   std::string path;
   for (const std::string& part : parts) path += (path.empty() ? "" : ".") + part;
   const KeyView view = prepared_->schema->find(path);
+  if (path.starts_with("env.") && !is_variable_name(std::string_view(path).substr(4)))
+    throw UsageError(fmt::format("`{}` cannot be the name of an environment variable", path.substr(4)));
   if (view.info == nullptr && !path.starts_with("env.")) {
     const std::string near = prepared_->schema->nearest_key(path);
     throw UsageError(near.empty()
@@ -127,6 +140,12 @@ std::optional<FactId> SolveSession::find_key(const std::string& path) const {
     start = end + 1;
   }
   const std::string known = checked_path(parts);
+  // Rules are judged for the place where a config runs; it is stated, not sought.
+  if (path.starts_with("target.") || path.starts_with("cluster."))
+    throw UsageError(
+        fmt::format("`{0}` says where the config runs, and rules are judged for that: give it with "
+                    "`--set {0}=VALUE`; no values of it are sought",
+                    path));
   FactId fact = 0;
   if (!book_->rules.set->names.find(known, fact) || !is_changeable(*subject_, fact)) return std::nullopt;
   return fact;

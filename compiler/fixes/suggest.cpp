@@ -361,10 +361,13 @@ void mend_word(const CheckRequest& request, Diagnostic& diagnostic) {
   fix.cost = cost_class_of(view.info->effect);
 }
 
-/// A key that the release does not have: its name there, or else without it.
+/// A key that the release does not have: its name there, or else without it. A value that it does not know:
+/// the one that it is like, or else without it.
 void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagnostic& diagnostic) {
   if (diagnostic.code == "TY005" && diagnostic.fixes.size() == 1) mend_word(request, diagnostic);
-  if (diagnostic.code != "TY003" || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1) return;
+  const bool is_value = diagnostic.code == "TY005" && diagnostic.arguments.size() == 1;
+  if ((diagnostic.code != "TY003" && !is_value) || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1)
+    return;
   const std::string& path = diagnostic.keys[0];
   const Setting* setting = request.config.find(path);
   const KeyView view = request.schema.find(path);
@@ -385,6 +388,15 @@ void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagno
     fix.verified = true;
     diagnostic.fixes.push_back(std::move(fix));
   };
+  if (is_value) {
+    const Value& found = diagnostic.arguments[0].second;
+    if (setting->value.kind() == Value::Kind::list)
+      add(fmt::format("leave `{}` out", to_text(found)), Applicability::unsafe,
+          {KeyChange::Kind::remove, path, found, {}});
+    else if (setting->value == found)
+      add(fmt::format("leave `{}` out", path), Applicability::unsafe, {KeyChange::Kind::unset, path, {}, {}});
+    return;
+  }
   const std::string& other = view.info->renamed_to;
   const KeyView renamed = request.schema.find(other);
   if (!other.empty() && renamed.spec != nullptr && request.config.find(other) == nullptr) {

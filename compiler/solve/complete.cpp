@@ -15,6 +15,8 @@ constexpr std::uint32_t kWarningWeight = 40'000;  // more than all defaults toge
 constexpr std::uint32_t kAdviceWeight = 400;
 constexpr std::uint32_t kOtherThanDefault = 100;
 constexpr std::uint32_t kPerToken = 3;
+constexpr std::uint32_t kCaptureWeight = 1'500;  // layers captured at all, for the widest scope
+constexpr std::uint32_t kNoSizeWeight = 5'000;
 
 bool is_scope(const std::string& name) {
   return name == "model.cuda_graph_scope" || name == "model.cuda_graph_modules";
@@ -42,6 +44,16 @@ bool is_layer_part(const Subject& subject, const std::string& token) {
   return !token.starts_with("full") && (token != "mamba" || may_have_mamba(subject));
 }
 
+/// 0 layers are no model: a default that only says that nobody stated the size.
+bool is_no_size(const Subject& subject, FactId fact, const Choice& choice) {
+  const Choice standard = default_choice(subject, fact);
+  return effect_of(subject, fact) == KeyEffect::model && standard.value == Value(0) &&
+         choice.value == Value(0) && subject.key(fact).spec != nullptr &&
+         !subject.key(fact).spec->type.none &&
+         (subject.name(fact) == "model.num_layers" || subject.name(fact).ends_with("_size") ||
+          subject.name(fact).ends_with("_heads"));
+}
+
 }  // namespace
 
 Completion complete(const Subject& subject, const CompleteRequest& request) {
@@ -53,18 +65,30 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
     Smt smt(request.smt);
     Encoding encoding(smt, subject.index(), subject.facts);
     std::vector<SoftTerm> soft;
+    for (const OpenKey& key : keys) encoding.open(key.fact, key.domain);
+    // A scope counts where layers are captured: elsewhere it has no effect, and its default is the best.
+    Term captured = kTrue;
+    if (request.widest_scope) {
+      if (FactId fact = 0; subject.facts.names->find("graph.per_layer", fact)) {
+        captured =
+            encoding.equals(encoding.fact_before(fact, static_cast<std::uint32_t>(subject.index().size())),
+                            Scalar::of(Value(true)));
+      }
+      soft.push_back({captured, kCaptureWeight});
+    }
     for (const OpenKey& key : keys) {
       const FactId fact = key.fact;
       const Domain* const domain = &key.domain;
       const Choice standard = default_choice(subject, fact);
       const bool scope = is_scope(subject.name(fact));
-      encoding.open(fact, *domain);
       for (std::size_t i = 0; i < domain->choices.size(); ++i) {
         const Choice& choice = domain->choices[i];
         const bool is_default = !standard.unknown && choice.value == standard.value && !choice.set;
         const auto rank = static_cast<std::uint32_t>(std::min<std::size_t>(i, 60));
         std::uint32_t weight = is_default ? 0 : kOtherThanDefault + rank;
-        if (scope && request.widest_scope && !choice.set) weight += 2 * kOtherThanDefault;
+        if (scope && request.widest_scope && !choice.set)
+          soft.push_back({smt.negate(smt.both(captured, encoding.chosen(fact, i))), 3 * kOtherThanDefault});
+        if (is_no_size(subject, fact, choice)) weight += kNoSizeWeight;
         // A list that stands among the choices costs what it costs as a set of tokens.
         if (domain->any_subset && choice.set && choice.value.kind() == Value::Kind::list) {
           weight = kOtherThanDefault;
@@ -80,9 +104,9 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
         for (std::size_t token = 0; token < domain->tokens.size(); ++token) {
           // Scopes as wide as the rules let them be, other lists as short.
           const Term member = encoding.member(fact, token);
-          const bool wanted = scope && is_layer_part(subject, domain->tokens[token]);
-          soft.push_back(
-              {smt.implies(encoding.is_subset(fact), wanted ? member : smt.negate(member)), kPerToken});
+          const bool part = scope && is_layer_part(subject, domain->tokens[token]);
+          const Term wanted = part ? smt.same(member, captured) : smt.negate(member);
+          soft.push_back({smt.implies(encoding.is_subset(fact), wanted), kPerToken});
         }
       }
     }
