@@ -33,6 +33,13 @@ std::size_t own_text(std::string_view pattern) {
       std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '*' && c != ' '; }));
 }
 
+/// A bare assert says no more than the name of its exception: it is meant by a line that ends with that name.
+bool says_exception_alone(std::string_view pattern, std::string_view line) {
+  if (!pattern.ends_with("Error") || pattern.find(' ') != std::string_view::npos) return true;
+  while (!line.empty() && (line.back() == ' ' || line.back() == ':')) line.remove_suffix(1);
+  return line.ends_with(pattern);
+}
+
 /// Rules whose framework message stands in the line; the one that matches most of it first. `most` gets how
 /// much that is.
 std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, const std::string& line,
@@ -43,7 +50,8 @@ std::vector<RuleGroup> find_by_message(const std::vector<RuleGroup>& groups, con
     for (const RuleItem* item : group.items) {
       for (const std::string& pattern : item->raises) {
         const std::size_t size = own_text(pattern);
-        if (size >= kFewestCharacters && matches_pattern("*" + pattern + "*", line))
+        if (size >= kFewestCharacters && matches_pattern("*" + pattern + "*", line) &&
+            says_exception_alone(pattern, line))
           best = std::max(best, size);
       }
     }
