@@ -63,8 +63,8 @@ int import_config(const ImportOptions& options) {
   header += listed("Values that are not known here, open below (`?`):", prepared.record.not_literal, sources);
   const auto open_elsewhere = [&](std::string_view what) {
     header += comment(
-        fmt::format("A function of the recipe may set further keys{}; `open` says that what is not written "
-                    "below need not hold its default.",
+        fmt::format("Something that is not known here may set further keys{}; `open` says that what is not "
+                    "written below need not hold its default.",
                     what));
   };
   if (prepared.record.unset_is_open) open_elsewhere("");

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
@@ -28,64 +26,11 @@ struct Stop {
   SyntaxProblem problem;
 };
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-/// YAML 1.2 core schema. Integers beyond 64 bits become floats, as in its number model.
-Value typed_plain(std::string_view text) {
-  if (is_one_of(text, {"", "~", "null", "Null", "NULL"})) return Value();
-  if (is_one_of(text, {"true", "True", "TRUE"})) return Value(true);
-  if (is_one_of(text, {"false", "False", "FALSE"})) return Value(false);
-  const bool negative = text.front() == '-';
-  std::string_view rest = text;
-  if (rest.front() == '-' || rest.front() == '+') rest.remove_prefix(1);
-  if (is_one_of(rest, {".inf", ".Inf", ".INF"})) return Value(negative ? -HUGE_VAL : HUGE_VAL);
-  if (is_one_of(text, {".nan", ".NaN", ".NAN"})) return Value(std::nan(""));
-  const auto whole = [&](std::string_view digits, int radix) -> std::optional<std::int64_t> {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, radix);
-    if (error != std::errc() || end != digits.data() + digits.size() || digits.empty() ||
-        digits.front() == '-') {
-      return std::nullopt;
-    }
-    return value;
-  };
-  if (text.starts_with("0x")) {
-    if (const auto value = whole(text.substr(2), 16)) return Value(*value);
-  }
-  if (text.starts_with("0o")) {
-    if (const auto value = whole(text.substr(2), 8)) return Value(*value);
-  }
-  if (!rest.empty() && std::all_of(rest.begin(), rest.end(), is_digit)) {
-    std::int64_t value = 0;
-    const std::string_view digits = negative ? text : rest;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error == std::errc() && end == digits.data() + digits.size()) return Value(value);
-  }
-  const bool number_like =
-      !rest.empty() &&
-      (is_digit(rest.front()) || (rest.front() == '.' && rest.size() > 1 && is_digit(rest[1]))) &&
-      std::all_of(rest.begin(), rest.end(), [](char c) {
-        return is_digit(c) || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-';
-      });
-  if (number_like) {
-    double value = 0;
-    const std::string padded = rest.front() == '.' ? "0" + std::string(rest) : std::string(rest);
-    const auto [end, error] = std::from_chars(padded.data(), padded.data() + padded.size(), value);
-    if (error == std::errc() && end == padded.data() + padded.size()) return Value(negative ? -value : value);
-  }
-  return Value(std::string(text));
-}
-
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(SourceId source, std::string_view text, std::vector<SyntaxProblem>* duplicates)
-      : source_(source), text_(text), duplicates_(duplicates) {
+  TreeBuilder(SourceId source, std::string_view text, std::vector<SyntaxProblem>* duplicates,
+              YamlScalars scalars)
+      : source_(source), text_(text), duplicates_(duplicates), scalars_(scalars) {
     bom_ = byte_order_mark_size(text);
   }
 
@@ -111,12 +56,12 @@ class TreeBuilder : public YAML::EventHandler {
     SyntaxNode node;
     node.span = scalar_span(mark, value);
     if (tag == "?")
-      node.scalar = typed_plain(value);
+      node.scalar = typed_yaml_scalar(value, scalars_);
     else if (tag == "!" || tag == "tag:yaml.org,2002:str")
       node.scalar = Value(value);
     else if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" ||
              tag == "tag:yaml.org,2002:bool" || tag == "tag:yaml.org,2002:null") {
-      node.scalar = typed_plain(value);
+      node.scalar = typed_yaml_scalar(value, scalars_);
     } else {
       node.kind = SyntaxNode::Kind::unsupported;
       node.what = "value of tag " + tag;
@@ -304,6 +249,7 @@ class TreeBuilder : public YAML::EventHandler {
   SourceId source_;
   std::string_view text_;
   std::vector<SyntaxProblem>* duplicates_;
+  YamlScalars scalars_;
   std::size_t bom_ = 0;
   int documents_ = 0;
   std::size_t nodes_ = 0;
@@ -342,7 +288,7 @@ std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view tex
 }  // namespace
 
 std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, SyntaxProblem& problem,
-                                     std::vector<SyntaxProblem>* duplicates) {
+                                     std::vector<SyntaxProblem>* duplicates, YamlScalars scalars) {
   const std::string_view text = sources[source].bytes();
   const std::size_t content = text.find_first_not_of(" \t\r\n", byte_order_mark_size(text));
   // Between brackets, as in JSON, blanks of any kind mean nothing.
@@ -351,7 +297,7 @@ std::optional<SyntaxNode> parse_yaml(SourceId source, const SourceMap& sources, 
     problem = std::move(*bad);
     return std::nullopt;
   }
-  TreeBuilder builder(source, text, duplicates);
+  TreeBuilder builder(source, text, duplicates, scalars);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

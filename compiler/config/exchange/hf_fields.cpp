@@ -107,8 +107,11 @@ std::string_view hf_activation(std::string_view name) {
   return found == functions.end() ? std::string_view() : found->second;
 }
 
-const std::vector<std::pair<std::string, Value>>& hf_family(std::string_view model_type) {
-  using Settings = std::vector<std::pair<std::string, Value>>;
+namespace {
+
+using Settings = std::vector<std::pair<std::string, Value>>;
+
+const std::map<std::string_view, Settings>& known_families() {
   static const auto joined = [](Settings first, const Settings& more) {
     first.insert(first.end(), more.begin(), more.end());
     return first;
@@ -186,9 +189,24 @@ const std::vector<std::pair<std::string, Value>>& hf_family(std::string_view mod
                                      {"model.share_embeddings_and_output_weights", Value(true)}})},
         {"gpt_neox", joined(layer_norm, {{"model.position_embedding_type", Value("rope")}})}};
   }();
+  return families;
+}
+
+}  // namespace
+
+const std::vector<std::string>& hf_families() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& [name, settings] : known_families()) all.emplace_back(name);
+    return all;
+  }();
+  return names;
+}
+
+const std::vector<std::pair<std::string, Value>>& hf_family(std::string_view model_type) {
   static const Settings none;
-  const auto found = families.find(model_type);
-  return found == families.end() ? none : found->second;
+  const auto found = known_families().find(model_type);
+  return found == known_families().end() ? none : found->second;
 }
 
 }  // namespace capstan

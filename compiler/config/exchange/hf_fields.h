@@ -19,7 +19,9 @@ std::string_view hf_key(std::string_view field);
 bool is_hf_bookkeeping(std::string_view field);
 /// "F.silu" for "silu"; empty for functions that the framework does not have.
 std::string_view hf_activation(std::string_view name);
-/// What every model of a family has, whatever its config says.
+/// Names of the known families, sorted.
+const std::vector<std::string>& hf_families();
+/// What every model of a family has, whatever its config says. Empty for families that are not known.
 const std::vector<std::pair<std::string, Value>>& hf_family(std::string_view model_type);
 
 }  // namespace capstan

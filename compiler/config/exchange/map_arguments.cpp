@@ -134,10 +134,11 @@ class Mapper {
     }
     if (flag->takes == FlagValue::none) {
       if (!argument.values.empty()) {
-        context_.sink.problem("EX002",
-                              fmt::format("`{}` is a switch and takes no value, found `{}`", flag->name,
-                                          argument.values.front().text),
-                              argument.values.front().span);
+        for (const ArgumentValue& value : argument.values) {
+          context_.sink.problem(
+              "EX002", fmt::format("`{}` is a switch and takes no value, found `{}`", flag->name, value.text),
+              value.span);
+        }
         return;
       }
       for (const auto& [key, value] : chosen(flag->sets))
@@ -159,10 +160,11 @@ class Mapper {
       }
     }
     if (!flag->is_list && argument.values.size() > 1) {
-      context_.sink.problem(
-          "EX002",
-          fmt::format("`{}` takes one value, found another one: `{}`", flag->name, argument.values[1].text),
-          argument.values[1].span);
+      for (auto further = argument.values.begin() + 1; further != argument.values.end(); ++further) {
+        context_.sink.problem(
+            "EX002", fmt::format("`{}` takes one value, found another one: `{}`", flag->name, further->text),
+            further->span);
+      }
       return;
     }
     for (const ArgumentValue& value : argument.values) {

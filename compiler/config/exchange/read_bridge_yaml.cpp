@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 
+#include "compiler/config/exchange/interpolation.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/exchange/yaml_float.h"
 
 namespace capstan {
 namespace {
@@ -66,6 +68,7 @@ class BridgeYamlReader {
       : context_(context), builder_(OriginKind::file, context.file) {}
 
   std::vector<Layer> run(const SyntaxNode& tree) {
+    by_safe_load_ = find(tree, "_target_") != nullptr;
     for (const SyntaxEntry& section : tree.entries) {
       if (section.key == "_target_") continue;
       if (section.value.kind != SyntaxNode::Kind::table) {
@@ -107,7 +110,16 @@ class BridgeYamlReader {
   void take_variable(const SyntaxEntry& entry) {
     ++context_.record.total;
     ++context_.record.mapped;
-    set_variable(context_, builder_, entry.key, entry.key_span, entry.value);
+    SyntaxNode value = entry.value;
+    if (value.scalar.kind() == Value::Kind::string) {
+      if (auto text = without_interpolation(value.scalar.string())) {
+        value.scalar = Value(std::move(*text));
+      } else {
+        value.kind = SyntaxNode::Kind::unsupported;
+        value.what = "OmegaConf fills in what stands in `${}`";
+      }
+    }
+    set_variable(context_, builder_, entry.key, entry.key_span, value);
   }
 
   void set(const std::string& section, const SyntaxEntry& entry) {
@@ -125,6 +137,14 @@ class BridgeYamlReader {
       return;
     }
     ++context_.record.mapped;
+    if (const SyntaxNode* const filled = interpolation(entry.value)) {
+      report_not_literal(context_, path, "OmegaConf fills in what stands in `${}`", filled->span);
+      builder_.set_unknown(path, entry.key_span, entry.value.span);
+      return;
+    }
+    const KeySpec* const spec = context_.view.find(path).spec;
+    if (by_safe_load_ && spec != nullptr && !spec->type.string && !spec->type.any)
+      report_numbers(path, entry.value);
     SyntaxNode value = entry.value;
     if (!simplify(value)) {
       report_not_literal(context_, path, "it is an object that only Python can build", entry.value.span);
@@ -132,6 +152,35 @@ class BridgeYamlReader {
       return;
     }
     builder_.set(path, entry.key_span, std::move(value));
+  }
+
+  /// The first text that OmegaConf fills in; null if there is none.
+  static const SyntaxNode* interpolation(const SyntaxNode& node) {
+    if (node.scalar.kind() == Value::Kind::string && !without_interpolation(node.scalar.string()))
+      return &node;
+    for (const SyntaxNode& item : node.items) {
+      if (const SyntaxNode* const found = interpolation(item)) return found;
+    }
+    for (const SyntaxEntry& entry : node.entries) {
+      if (const SyntaxNode* const found = interpolation(entry.value)) return found;
+    }
+    return nullptr;
+  }
+
+  /// A whole run config goes through yaml.safe_load, which takes some numbers for text (Megatron-Bridge
+  /// src/megatron/bridge/training/utils/config_utils.py from_yaml, training/utils/checkpoint_utils.py); files
+  /// of overrides go through OmegaConf (training/utils/omegaconf_utils.py), which does not.
+  void report_numbers(const std::string& path, const SyntaxNode& node) {
+    const std::string_view text = context_.sources.text(node.span);
+    if (node.scalar.is_number() && is_text_for_safe_load(text)) {
+      context_.sink.problem(
+          "EX002",
+          fmt::format(
+              "`{}` is `{}`, which PyYAML takes for text; write a point and a sign of the exponent: `{}`",
+              path, text, yaml_float(node.scalar.number())),
+          node.span);
+    }
+    for (const SyntaxNode& item : node.items) report_numbers(path, item);
   }
 
   /// Replaces object entries by plain values; false if one has none.
@@ -145,6 +194,9 @@ class BridgeYamlReader {
       node = std::move(scalar);
       return true;
     }
+    if (node.scalar.kind() == Value::Kind::string) {
+      if (auto text = without_interpolation(node.scalar.string())) node.scalar = Value(std::move(*text));
+    }
     for (SyntaxNode& item : node.items) {
       if (!simplify(item)) return false;
     }
@@ -156,12 +208,13 @@ class BridgeYamlReader {
 
   const ReadContext& context_;
   LayerBuilder builder_;
+  bool by_safe_load_ = false;  ///< a run config, not a file of overrides
 };
 
 }  // namespace
 
 std::optional<std::vector<Layer>> read_bridge_yaml(const ReadContext& context) {
-  const auto tree = read_yaml(context);
+  const auto tree = read_yaml(context, YamlScalars::python);
   if (!tree) return std::nullopt;
   if (tree->kind != SyntaxNode::Kind::table) {
     context.sink.problem("EX005", "a config is a mapping of sections", tree->span);

@@ -35,10 +35,10 @@ void open_unset_keys(const ReadRecord& record, const SchemaView& view, Config& c
   for (const std::string& section : sections) open_unset_keys_of(section, view, config);
 }
 
-std::optional<SyntaxNode> read_yaml(const ReadContext& context) {
+std::optional<SyntaxNode> read_yaml(const ReadContext& context, YamlScalars scalars) {
   SyntaxProblem problem;
   std::vector<SyntaxProblem> duplicates;
-  std::optional<SyntaxNode> tree = parse_yaml(context.file, context.sources, problem, &duplicates);
+  std::optional<SyntaxNode> tree = parse_yaml(context.file, context.sources, problem, &duplicates, scalars);
   if (!tree)
     context.sink.problem("SY007", problem.message, problem.where);
   else

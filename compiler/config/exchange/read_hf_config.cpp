@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/config/exchange/hf_fields.h"
+#include "compiler/config/exchange/json_fault.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 
@@ -32,6 +33,7 @@ class HfReader {
       if (outer != nullptr && outer->scalar.kind() == Value::Kind::string) type = outer->scalar.string();
     }
     family_ = type;
+    report_unknown_family(tree);
     for (const auto& [path, value] : hf_family(type)) {
       if (knows(context_.view, path)) implied_.set(path, Span{}, value, Span{});
     }
@@ -58,6 +60,25 @@ class HfReader {
     const SyntaxNode* node = find(*model_, field);
     if (node == nullptr || node->scalar.kind() != Value::Kind::integer) return std::nullopt;
     return node->scalar.integer();
+  }
+
+  /// What a family implies is unknown then, so that no default of a model's key can be counted on.
+  void report_unknown_family(const SyntaxNode& tree) {
+    const std::vector<std::string>& known = hf_families();
+    if (family_.empty() || std::find(known.begin(), known.end(), family_) != known.end()) return;
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "`" : ", `") + name + "`";
+    const SyntaxNode* own = find(*model_, "model_type");
+    const SyntaxNode* const place = own != nullptr ? own : find(tree, "model_type");
+    context_.sink.problem("EX001",
+                          fmt::format("`{}` is no family that is known; its fields are read, and keys of the "
+                                      "model that they do not set "
+                                      "are open. Known: {}",
+                                      family_, names),
+                          place != nullptr ? place->span : Span{context_.file, 0, 0});
+    context_.record.unknown.push_back({"model_type", fmt::format("the family `{}` is not known", family_),
+                                       place != nullptr ? place->span : Span{}});
+    context_.record.open_sections.emplace_back("model");
   }
 
   void ignore(const SyntaxEntry& entry, std::string why) {
@@ -248,6 +269,10 @@ class HfReader {
 }  // namespace
 
 std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context) {
+  if (const auto fault = find_json_fault(context.sources[context.file].bytes())) {
+    context.sink.problem("SY007", fault->message, Span{context.file, fault->begin, fault->end});
+    return std::nullopt;
+  }
   const auto tree = read_yaml(context);  // JSON is read as YAML, which keeps places
   if (!tree) return std::nullopt;
   const bool is_model =

@@ -4,6 +4,7 @@
 #include "compiler/config/exchange/read_config.h"
 #include "grammar/arguments/argument_list.h"
 #include "grammar/source/syntax_tree.h"
+#include "grammar/yaml/yaml_scalars.h"
 
 namespace capstan {
 
@@ -30,7 +31,7 @@ std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context);
 
 /// YAML (or JSON) in the file; reports SY007 and gives nothing when it cannot be read, EX007 for keys that
 /// stand twice.
-std::optional<SyntaxNode> read_yaml(const ReadContext& context);
+std::optional<SyntaxNode> read_yaml(const ReadContext& context, YamlScalars scalars = YamlScalars::core);
 /// Reports EX001 and records it.
 void report_unknown(const ReadContext& context, std::string name, std::string message, Span place);
 /// Reports EX004 and records it.

@@ -7,9 +7,12 @@
 #include <map>
 
 #include "compiler/config/conform.h"
+#include "compiler/config/exchange/interpolation.h"
 #include "compiler/config/exchange/shell_quoted.h"
 #include "compiler/config/exchange/write_arguments.h"
+#include "compiler/config/exchange/yaml_float.h"
 #include "compiler/config/open_sections.h"
+#include "grammar/yaml/yaml_scalars.h"
 
 namespace capstan {
 namespace {
@@ -31,11 +34,6 @@ std::string json_string(const std::string& text) {
   return to_text(Value(text));
 }
 
-/// A double with all digits, and a point or exponent so that it stays one.
-std::string float_text(double value) {
-  return to_text(Value(value));
-}
-
 bool contains_none(const Value& value) {
   if (value.is_none()) return true;
   if (value.kind() == Value::Kind::list)
@@ -54,9 +52,7 @@ std::string yaml_value(const Value& value) {
     case Value::Kind::none:
       return "null";
     case Value::Kind::floating:
-      if (std::isnan(value.floating())) return ".nan";
-      if (std::isinf(value.floating())) return value.floating() > 0 ? ".inf" : "-.inf";
-      return float_text(value.floating());
+      return yaml_float(value.floating());
     case Value::Kind::list: {
       std::string out = "[";
       for (const Value& item : value.list()) out += (out.size() > 1 ? ", " : "") + yaml_value(item);
@@ -68,6 +64,8 @@ std::string yaml_value(const Value& value) {
         out += (out.size() > 1 ? ", " : "") + json_string(key) + ": " + yaml_value(item);
       return out + "}";
     }
+    case Value::Kind::string:
+      return json_string(escape_interpolation(value.string()));
     default:
       return to_text(value);
   }
@@ -208,8 +206,9 @@ class Writer {
       std::string body;
       for (const Setting* setting : settings) {
         if (skip(*setting, false)) continue;
-        body += "  " + (is_bare(key_of(*setting)) ? key_of(*setting) : json_string(key_of(*setting))) + ": " +
-                yaml_value(setting->value) + "\n";
+        const std::string key = key_of(*setting);
+        const bool plain = is_bare(key) && typed_yaml_scalar(key, YamlScalars::python) == Value(key);
+        body += "  " + (plain ? key : json_string(key)) + ": " + yaml_value(setting->value) + "\n";
       }
       if (!body.empty()) out_.text += (section == kEnvironmentSection ? "env_vars" : section) + ":\n" + body;
     }

@@ -52,6 +52,42 @@ TEST(YamlDocument, TypesPlainScalarsByTheCoreSchema) {
   EXPECT_EQ(ParsedYaml("a: !!str 5").value(), "{ a = \"5\" }");
 }
 
+/// Expected values: PyYAML 6.0.3 with the float pattern that OmegaConf puts into its loader.
+TEST(YamlScalars, AreWhatPythonsLoadersMakeOfThem) {
+  const auto typed = [](const std::string& text) {
+    return to_text(typed_yaml_scalar(text, YamlScalars::python));
+  };
+  for (const char* const text : {"yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
+    EXPECT_EQ(typed(text), "true") << text;
+  for (const char* const text : {"no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"})
+    EXPECT_EQ(typed(text), "false") << text;
+  for (const char* const text : {"", "~", "null", "Null", "NULL"}) EXPECT_EQ(typed(text), "none") << text;
+  const std::pair<const char*, const char*> numbers[] = {
+      {"010", "8"},         {"-010", "-8"},        {"0", "0"},
+      {"00", "0"},          {"+12", "12"},         {"0x1F", "31"},
+      {"-0x1f", "-31"},     {"0x_1", "1"},         {"0b101", "5"},
+      {"1_024", "1024"},    {"12:30:00", "45000"}, {"1:30", "90"},
+      {"-1:30", "-90"},     {"1:5", "65"},         {"190:20:30.15", "685230.15"},
+      {"1e-5", "1e-05"},    {"1E5", "100000.0"},   {"1.0e5", "100000.0"},
+      {"1.e5", "100000.0"}, {"1.", "1.0"},         {".5", "0.5"},
+      {".5e-3", "0.0005"},  {".inf", "inf"},       {"-.inf", "-inf"},
+      {"+.Inf", "inf"},     {".nan", "nan"},       {"1_000.5", "1000.5"},
+      {"007.5", "7.5"},     {"0:30.", "30.0"},     {"1e400", "inf"}};
+  for (const auto& [text, value] : numbers) EXPECT_EQ(typed(text), value) << text;
+  for (const char* const text : {"yEs", "y",    "N",    "tRue", "nULL",  "None", "none",  "0o10",  "08",
+                                 "09",  "0X1F", "_1",   "-.5",  "+.5",   ".5e3", "5e",    "1.5.2", ".iNf",
+                                 "nan", "inf",  "1:60", "0:30", "08:30", "0b12", "1,000", "1-2",   "."})
+    EXPECT_EQ(typed(text), to_text(Value(text))) << text;
+}
+
+TEST(YamlScalars, SafeLoadTakesSomeNumbersForText) {
+  for (const char* const text : {"1e-5", "1E5", "1.0e5", "1.e5", "12e03", "1e+5", "-1e-5"})
+    EXPECT_TRUE(is_text_for_safe_load(text)) << text;
+  for (const char* const text :
+       {"1.0e-5", "1.0E+5", ".5", ".5e-3", "1.", "1_0.5", "12", "0x1e5", ".inf", "text", "1:30", ""})
+    EXPECT_FALSE(is_text_for_safe_load(text)) << text;
+}
+
 TEST(YamlDocument, CopiesAnchorsAndMerges) {
   EXPECT_EQ(ParsedYaml("x: &A {p: 1, q: 2}\ny:\n  q: 3\n  <<: *A\nz: *A\n").value(),
             "{ x = { p = 1, q = 2 }, y = { q = 3, p = 1 }, z = { p = 1, q = 2 } }");
