@@ -28,6 +28,11 @@
 namespace capstan {
 namespace {
 
+/// Whether a report of the format says what would mend a finding: searching for that takes time.
+bool shows_fixes(const std::string& format) {
+  return format != "concise" && format != "gitlab" && format != "junit";
+}
+
 struct LintOptions {
   std::vector<std::string> files;
   std::string stdin_filename = "<stdin>";
@@ -147,6 +152,7 @@ class Linter {
     if (!prepared) return {};
     CheckOptions check_options;
     check_options.explain = !options_.no_explain;
+    check_options.suggest_fixes = shows_fixes(options_.report.format);
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
                        workspace_.sources(), prepared->shared},
                       check_options, sink);
