@@ -128,6 +128,44 @@ Config in_keys_of_arguments(const Config& given, const SchemaView& view,
   return out;
 }
 
+/// Megatron-LM with the core that this release of Bridge pins; null if there is none.
+const Stack* reader_of_arguments(const SchemaView& view) {
+  const Version* const core = view.stack().version_of("megatron-core");
+  if (core == nullptr) return nullptr;
+  for (const Stack& stack : view.schema().stacks()) {
+    const Version* const theirs = stack.version_of("megatron-core");
+    if (stack.frontend == "megatron-lm" && theirs != nullptr && theirs->major == core->major &&
+        theirs->minor == core->minor)
+      return &stack;
+  }
+  return nullptr;
+}
+
+/// The config with the defaults of its own front-end said where Megatron-LM has others: an absent argument
+/// would mean the latter.
+Config with_own_defaults(const Config& given, const SchemaView& view, const SchemaView& theirs) {
+  Config config = given;
+  const std::set<std::string_view> open(given.open.begin(), given.open.end());
+  for (const std::size_t index : view.known_keys()) {
+    const KeyInfo& key = view.schema().keys()[index];
+    const std::string_view section = section_of(key.path);
+    const KeySpec* const own = view.find(key.path).spec;
+    const KeySpec* const other = theirs.find(key.path).spec;
+    const bool stands_for_another = !key.renamed_to.empty() && view.find(key.renamed_to).spec != nullptr;
+    if (section == "target" || section == "cluster" || section == "execute" || section == "mixed_precision" ||
+        stands_for_another || other == nullptr || config.find(key.path) != nullptr || open.contains(key.path))
+      continue;
+    if (!own->has_default || !own->default_text.empty()) continue;
+    if (other->has_default && other->default_text.empty() && same(own->default_value, other->default_value))
+      continue;
+    Setting setting;
+    setting.path = key.path;
+    setting.value = own->default_value;
+    config.settings.emplace(key.path, std::move(setting));
+  }
+  return config;
+}
+
 class ArgumentWriter {
  public:
   ArgumentWriter(const Config& config, const SchemaView& view)
@@ -322,7 +360,10 @@ class ArgumentWriter {
 }  // namespace
 
 WrittenConfig write_arguments(const Config& config, const SchemaView& view) {
-  return ArgumentWriter(config, view).run();
+  const Stack* const reader = view.stack().frontend == "bridge" ? reader_of_arguments(view) : nullptr;
+  if (reader == nullptr) return ArgumentWriter(config, view).run();
+  const SchemaView theirs(view.schema(), *reader);
+  return ArgumentWriter(with_own_defaults(config, view, theirs), theirs).run();
 }
 
 }  // namespace capstan
