@@ -1,5 +1,5 @@
 // What `capstan fix --unsafe` makes of every config that the real framework rejects (tests/conformance): how
-// many it repairs, whether the result lints clean, and how long one takes.
+// many it repairs, whether the result lints clean, how long one takes, and whether a second time changes it.
 //   cmake --build --preset release --target repair_bench && build/release/tests/repair_bench [--every N]
 //   [TABLE...]
 // prints one line per table, what stayed broken, and the whole.
@@ -62,6 +62,7 @@ struct Outcome {
   std::size_t clean = 0;      ///< no error and no warning is left
   std::size_t only_safe = 0;  ///< repaired by safe fixes alone
   std::size_t model = 0;      ///< repaired, and a step changed what defines the model
+  std::size_t again = 0;      ///< a second time would change the result once more
   std::vector<double> milliseconds;
   std::map<std::string, std::size_t> left;  ///< code of an error that stays: configs
   std::string example;
@@ -73,6 +74,7 @@ struct Outcome {
     clean += other.clean;
     only_safe += other.only_safe;
     model += other.model;
+    again += other.again;
     milliseconds.insert(milliseconds.end(), other.milliseconds.begin(), other.milliseconds.end());
     for (const auto& [code, count] : other.left) left[code] += count;
     if (example.empty()) example = other.example;
@@ -97,9 +99,9 @@ std::string line_of(const std::string& name, const Outcome& one) {
   const double share = one.rejected == one.unseen ? 100.0
                                                   : 100.0 * static_cast<double>(one.repaired) /
                                                         static_cast<double>(one.rejected - one.unseen);
-  return fmt::format("{:14} {:8} {:7} {:9} {:8.2f} % {:7} {:9} {:7} {:9.1f} {:9.1f} {:9.1f}\n", name,
+  return fmt::format("{:14} {:8} {:7} {:9} {:8.2f} % {:7} {:9} {:7} {:7} {:9.1f} {:9.1f} {:9.1f}\n", name,
                      one.rejected, one.unseen, one.repaired, share, one.clean, one.only_safe, one.model,
-                     quantile(one.milliseconds, 0.5), quantile(one.milliseconds, 0.99),
+                     one.again, quantile(one.milliseconds, 0.5), quantile(one.milliseconds, 0.99),
                      quantile(one.milliseconds, 1));
 }
 
@@ -149,6 +151,7 @@ Outcome run_table(const ConformanceTables& tables, const ConformanceCases& cases
       if (outcome.example.empty()) outcome.example = verdict.id + "\n" + text;
       continue;
     }
+    outcome.again += fix_text(*workspace, "case.toml", result.text, options).text != result.text;
     ++outcome.repaired;
     outcome.only_safe += safe;
     outcome.model += std::any_of(result.steps.begin(), result.steps.end(), [](const FixStep& step) {
@@ -174,8 +177,9 @@ int run(const std::vector<std::string>& arguments) {
   ConformanceCases cases;
   for (const char* dialect : {"legacy", "scope", "modules"})
     read_cases(tables.path_of(std::string("cases-") + dialect + ".jsonl"), cases);
-  fmt::print("{:14} {:>8} {:>7} {:>9} {:>10} {:>7} {:>9} {:>7} {:>9} {:>9} {:>9}\n", "table", "rejected",
-             "unseen", "repaired", "share", "clean", "safe only", "model", "median ms", "p99 ms", "max ms");
+  fmt::print("{:14} {:>8} {:>7} {:>9} {:>10} {:>7} {:>9} {:>7} {:>7} {:>9} {:>9} {:>9}\n", "table",
+             "rejected", "unseen", "repaired", "share", "clean", "safe only", "model", "again", "median ms",
+             "p99 ms", "max ms");
   Outcome all;
   for (const std::string& table : names) {
     const Outcome one = run_table(tables, cases, table, every);
