@@ -55,12 +55,10 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     SyntaxNode node;
     node.span = scalar_span(mark, value);
-    if (tag == "?")
-      node.scalar = typed_yaml_scalar(value, scalars_);
-    else if (tag == "!" || tag == "tag:yaml.org,2002:str")
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") {
       node.scalar = Value(value);
-    else if (tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" ||
-             tag == "tag:yaml.org,2002:bool" || tag == "tag:yaml.org,2002:null") {
+    } else if (tag == "?" || tag == "tag:yaml.org,2002:int" || tag == "tag:yaml.org,2002:float" ||
+               tag == "tag:yaml.org,2002:bool" || tag == "tag:yaml.org,2002:null") {
       node.scalar = typed_yaml_scalar(value, scalars_);
     } else {
       node.kind = SyntaxNode::Kind::unsupported;
@@ -130,9 +128,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (begin < text_.size() && (text_[begin] == '"' || text_[begin] == '\'')) {
       const char quote = text_[begin];
       for (end = begin + 1; end < text_.size(); ++end) {
-        if (quote == '"' && text_[end] == '\\')
-          ++end;
-        else if (text_[end] == quote && quote == '\'' && end + 1 < text_.size() && text_[end + 1] == '\'')
+        const bool escapes = quote == '"' ? text_[end] == '\\' : text_.substr(end, 2) == "''";
+        if (escapes)
           ++end;
         else if (text_[end] == quote)
           break;
