@@ -170,6 +170,10 @@ bool is_bare(const std::string& key) {
   });
 }
 
+bool is_python_name(const std::string& key) {
+  return is_bare(key) && key.find('-') == std::string::npos && (key[0] < '0' || key[0] > '9');
+}
+
 class Writer {
  public:
   Writer(const Config& config, const SchemaView& view) : config_(config), view_(view) {}
@@ -223,6 +227,8 @@ class Writer {
         if (section == kEnvironmentSection) {
           variables += (variables.empty() ? "" : ", ") + json_string(key_of(*setting)) + ": " +
                        python_value(setting->value);
+        } else if (!is_python_name(key_of(*setting))) {
+          leave(setting->path, "Python has no such name");
         } else if (setting->path == "mixed_precision.recipe") {
           out_.text += "cfg.mixed_precision = " + python_value(setting->value) + "\n";
         } else {

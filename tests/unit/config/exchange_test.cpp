@@ -369,6 +369,16 @@ TEST(WriteArguments, SaysKeysThatBearTheNameOfAnArgument) {
   EXPECT_TRUE(has("[model]\nwindow_size = [128, -1]\n", "--window-size '(128,-1)'"));
 }
 
+TEST(WriteConfig, LeavesOutKeysThatPythonCannotName) {
+  Config config;
+  const std::string path = "optimizer_config_override_provider.a-b";
+  config.settings[path] = {path, Value(1), {}, {}, {}, {}};
+  const WrittenConfig written = write_config(config, view_of("bridge-0.6"), ExportFormat::python);
+  EXPECT_EQ(written.text, "");
+  ASSERT_EQ(written.left_out.size(), 1u);
+  EXPECT_EQ(written.left_out[0].path, path);
+}
+
 TEST(WriteConfig, ListsWhatOnlyCapstanReads) {
   const Read read("a.toml",
                   "[target]\nstack = \"bridge-0.4\"\ngpu = \"h100\"\n[cluster]\nnodes = 2\n[model]\n"
@@ -392,7 +402,8 @@ class RandomSettings {
         continue;
       if (!key.renamed_to.empty()) continue;  // comes back under its new name
       if (view.find(key.path).spec != nullptr && key.path.find('.') != std::string::npos)
-        paths_.push_back(key.path);
+        paths_.push_back(key.path.ends_with(".*") ? key.path.substr(0, key.path.size() - 1) + "field"
+                                                  : key.path);
     }
   }
 

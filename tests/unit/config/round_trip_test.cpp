@@ -112,10 +112,18 @@ const Value* value_of(const std::string& path, const Config& config, const Schem
     const Setting* copied = config.find("mixed_precision" + path.substr(section.size()));
     if (copied != nullptr && !copied->value.is_none()) return &copied->value;
   }
-  // An earlier name that is set overrules the present one.
-  for (const KeyInfo& key : view.schema().keys()) {
-    if (key.renamed_to != path) continue;
-    if (const Setting* setting = config.find(key.path)) return &setting->value;
+  // An earlier name overrules a present one that is not set or says its default (effective_config).
+  const auto says_something = [&](const Setting* setting) {
+    const KeySpec* const spec = setting == nullptr ? nullptr : view.find(setting->path).spec;
+    return setting != nullptr &&
+           (spec == nullptr || !spec->has_default || !(setting->value == spec->default_value));
+  };
+  if (!says_something(config.find(path))) {
+    for (const KeyInfo& key : view.schema().keys()) {
+      if (key.renamed_to != path) continue;
+      const Setting* setting = config.find(key.path);
+      if (says_something(setting)) return &setting->value;
+    }
   }
   const Setting* setting = config.find(path);
   return setting == nullptr ? nullptr : &setting->value;
