@@ -239,9 +239,12 @@ class Binder {
     const auto check = [&](const Value& value, Span place, bool in_list) {
       if (value.kind() != Value::Kind::string) return;
       const std::string& word = value.string();
+      // `CudaGraphScope.attn`: a member as Python names it.
+      const bool is_qualified = !word.empty() && word[0] >= 'A' && word[0] <= 'Z';
+      const std::string member = is_qualified ? word.substr(word.rfind('.') + 1) : word;
       if (path == "target.gpu"
               ? !names_one_of(word, spec.values)
-              : std::find(spec.values.begin(), spec.values.end(), word) == spec.values.end()) {
+              : std::find(spec.values.begin(), spec.values.end(), member) == spec.values.end()) {
         report_value(path, setting, spec, value, place, in_list);
       }
     };

@@ -157,8 +157,14 @@ Outcome run_table(const ConformanceTables& tables, const ConformanceCases& cases
     outcome.model += std::any_of(result.steps.begin(), result.steps.end(), [](const FixStep& step) {
       return step.applicability == Applicability::display_only;
     });
-    outcome.clean += std::none_of(result.left.begin(), result.left.end(),
-                                  [](const Diagnostic& one) { return one.severity != Severity::hint; });
+    bool clean = true;
+    for (const Diagnostic& diagnostic : result.left) {
+      if (diagnostic.severity == Severity::hint) continue;
+      clean = false;
+      ++outcome.left["warning " + diagnostic.code + " " + diagnostic.name];
+      if (outcome.example.empty()) outcome.example = verdict.id + "\n" + text + "became\n" + result.text;
+    }
+    outcome.clean += clean;
   }
   return outcome;
 }

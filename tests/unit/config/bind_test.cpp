@@ -74,6 +74,17 @@ TEST(Bind, ListsBrokenAndOpenKeys) {
   EXPECT_EQ(result.config->broken, (std::vector<std::string>{"model.nope", "model.num_layers", "wat.a"}));
 }
 
+TEST(Bind, MembersOfAnEnumMayBeNamedAsPythonDoes) {
+  const auto messages = [](const std::string& scope) {
+    Composed result;
+    bind_text(result, "[model]\ncuda_graph_scope = " + scope + "\n");
+    return result.messages();
+  };
+  EXPECT_EQ(messages("[\"CudaGraphScope.attn\", \"mlp\"]"), "");
+  EXPECT_NE(messages("[\"CudaGraphScope.atn\"]").find("TY005"), std::string::npos);
+  EXPECT_NE(messages("[\"scope.attn\"]").find("TY005"), std::string::npos);
+}
+
 // A name of 4 bytes, `=`, the value and the final NUL are what Linux takes (MAX_ARG_STRLEN, 131,072 bytes).
 TEST(Bind, VariablesAreNoLongerThanAProcessCanBeGiven) {
   const auto broken = [](std::size_t size) {
