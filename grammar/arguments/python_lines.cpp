@@ -45,8 +45,9 @@ class LineSplitter {
         continue;
       }
       if (c == '\\' && at_ + 1 < text_.size()) {
-        number_ += text_[at_ + 1] == '\n';
-        at_ += 2;
+        const bool windows = text_.substr(at_ + 1, 2) == "\r\n";
+        number_ += windows || text_[at_ + 1] == '\n';
+        at_ += windows ? 3 : 2;
         line.end = at_;
         continue;
       }

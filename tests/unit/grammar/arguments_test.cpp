@@ -253,6 +253,7 @@ TEST(PythonRecipe, ByteOrderMarksHideNothing) {
   EXPECT_EQ(python("\xEF\xBB\xBF"
                    "cfg.m.a = 1\r\ncfg.m.b = 2\r\n"),
             "m.a=1<1>;m.b=2<2>;");
+  EXPECT_EQ(python("cfg.m.a = \\\r\n  1\r\ncfg.m.b = 2\r\n"), "m.a=1<1>;m.b=2<2>;");
 }
 
 TEST(PythonRecipe, SaysWhatIsNoLiteral) {
