@@ -429,9 +429,14 @@ void leave_out_words_told(const std::vector<Finding>& findings, Sink& sink) {
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
   Judgement judgement(request);
   if (options.suggest_fixes) {
+    // Enough for people; a list of thousands of unknown words would show its line thousands of times.
+    constexpr int kMostReleaseFixes = 20;
+    int left = kMostReleaseFixes;
     std::vector<Diagnostic> problems = sink.take();
     for (Diagnostic& problem : problems) {
-      add_release_fixes(request, judgement, problem);
+      const bool had_fix = !problem.fixes.empty();
+      if (left > 0) add_release_fixes(request, judgement, problem);
+      if (!had_fix && !problem.fixes.empty()) --left;
       sink.report(std::move(problem));
     }
   }

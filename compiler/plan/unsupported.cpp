@@ -198,11 +198,11 @@ void refuse_unsupported(EffectiveConfig& config) {
     const std::optional<Value> standard = config.default_of(limit.path);
     const bool usable = standard && (is_off(*standard) || *standard == Value(1));
     const Value wanted = usable ? *standard : limit.only == Limit::Only::one ? Value(1) : Value(false);
-    config.problem(
-        "LW001", limit.path,
-        fmt::format("`{} = {}`: Capstan's runtime has no {}", limit.path, to_text(value), limit.subject),
-        fmt::format("for a run by Capstan, give `--set {}={}`", limit.path,
-                    wanted.is_none() ? "null" : to_text(wanted)));
+    config.problem("LW001", limit.path,
+                   fmt::format("`{} = {}`: Capstan's runtime does not have {}", limit.path, to_text(value),
+                               limit.subject),
+                   fmt::format("for a run by Capstan, give `--set {}={}`", limit.path,
+                               wanted.is_none() ? "null" : to_text(wanted)));
   }
 }
 
