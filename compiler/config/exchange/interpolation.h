@@ -1,4 +1,5 @@
-// `${...}` in strings of YAML that OmegaConf reads: it fills them in unless a backslash stands in front. Pure.
+// `${...}` in strings of YAML that OmegaConf reads: it fills them in unless a backslash stands in front.
+// Pure.
 #pragma once
 
 #include <optional>
