@@ -367,14 +367,8 @@ class Binder {
   }
 
   Diagnostic start(const char* code, std::string path, Span place, std::string message) const {
-    const CodeInfo* info = find_code(code);
-    Diagnostic diagnostic;
-    diagnostic.code = code;
-    diagnostic.name = info->name;
-    diagnostic.severity = info->severity;
-    diagnostic.message = std::move(message);
+    Diagnostic diagnostic = start_problem(code, std::move(message), place);
     diagnostic.keys.push_back(std::move(path));
-    if (place.exists()) diagnostic.labels.push_back({place, {}, true});
     return diagnostic;
   }
 

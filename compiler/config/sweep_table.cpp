@@ -15,14 +15,8 @@ constexpr std::string_view kSection = "sweep";
 
 void report(const char* code, const Setting& entry, Span place, std::string message, const std::string& help,
             Sink& sink) {
-  const CodeInfo* info = find_code(code);
-  Diagnostic diagnostic;
-  diagnostic.code = code;
-  diagnostic.name = info->name;
-  diagnostic.severity = info->severity;
-  diagnostic.message = std::move(message);
+  Diagnostic diagnostic = start_problem(code, std::move(message), place);
   diagnostic.keys.push_back("sweep." + entry.path);
-  if (place.exists()) diagnostic.labels.push_back({place, {}, true});
   if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, help, {}});
   sink.report(std::move(diagnostic));
 }

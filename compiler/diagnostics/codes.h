@@ -1,6 +1,7 @@
 // Capstan's own diagnostic codes, from codes.def.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +19,9 @@ struct CodeInfo {
 const std::vector<CodeInfo>& builtin_codes();
 /// Null for codes of rules.
 const CodeInfo* find_code(std::string_view code);
+
+/// A problem of Capstan's own with name and severity of its code; one primary label where the place exists.
+/// Throws std::logic_error for a code that codes.def does not have.
+Diagnostic start_problem(std::string_view code, std::string message, Span place = {}, std::string label = {});
 
 }  // namespace capstan

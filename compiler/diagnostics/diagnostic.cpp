@@ -101,4 +101,16 @@ const CodeInfo* find_code(std::string_view code) {
   return nullptr;
 }
 
+Diagnostic start_problem(std::string_view code, std::string message, Span place, std::string label) {
+  const CodeInfo* info = find_code(code);
+  if (info == nullptr) throw std::logic_error("no such diagnostic code: " + std::string(code));
+  Diagnostic diagnostic;
+  diagnostic.code = info->code;
+  diagnostic.name = info->name;
+  diagnostic.severity = info->severity;
+  diagnostic.message = std::move(message);
+  if (place.exists()) diagnostic.labels.push_back({place, std::move(label), true});
+  return diagnostic;
+}
+
 }  // namespace capstan

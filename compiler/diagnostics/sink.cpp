@@ -1,7 +1,6 @@
 #include "compiler/diagnostics/sink.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -15,15 +14,7 @@ void Sink::report(Diagnostic diagnostic) {
 }
 
 void Sink::problem(const char* code, std::string message, Span where, std::string label) {
-  const CodeInfo* info = find_code(code);
-  if (info == nullptr) throw std::logic_error(std::string("no such diagnostic code: ") + code);
-  Diagnostic diagnostic;
-  diagnostic.code = code;
-  diagnostic.name = info->name;
-  diagnostic.severity = info->severity;
-  diagnostic.message = std::move(message);
-  if (where.exists()) diagnostic.labels.push_back({where, std::move(label), true});
-  report(std::move(diagnostic));
+  report(start_problem(code, std::move(message), where, std::move(label)));
 }
 
 std::vector<Diagnostic> Sink::take() {

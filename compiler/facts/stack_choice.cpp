@@ -53,14 +53,8 @@ struct Fit {
 };
 
 void report_target(std::string message, Span place, std::string help, Sink& sink) {
-  const CodeInfo* info = find_code("TG001");
-  Diagnostic diagnostic;
-  diagnostic.code = info->code;
-  diagnostic.name = info->name;
-  diagnostic.severity = info->severity;
-  diagnostic.message = std::move(message);
+  Diagnostic diagnostic = start_problem("TG001", std::move(message), place);
   diagnostic.keys = {"target"};
-  if (place.exists()) diagnostic.labels.push_back({place, {}, true});
   if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
   sink.report(std::move(diagnostic));
 }

@@ -41,16 +41,9 @@ Span EffectiveConfig::place_of(std::string_view path) const {
 
 void EffectiveConfig::problem(const char* code, std::string_view path, std::string message,
                               std::string help) {
-  const CodeInfo* info = find_code(code);
-  Diagnostic diagnostic;
-  diagnostic.code = code;
-  diagnostic.name = info->name;
-  diagnostic.severity = info->severity;
-  diagnostic.message = std::move(message);
+  Diagnostic diagnostic = start_problem(code, std::move(message), place_of(path));
   diagnostic.keys = {std::string(path)};
   refused_.insert(std::string(path));
-  const Span place = place_of(path);
-  if (place.exists()) diagnostic.labels.push_back({place, {}, true});
   if (!help.empty()) diagnostic.notes.push_back({Note::Kind::help, std::move(help), {}});
   sink_.report(std::move(diagnostic));
 }

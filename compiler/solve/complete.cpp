@@ -5,6 +5,7 @@
 
 #include "compiler/constraints/encode.h"
 #include "compiler/solve/domain.h"
+#include "compiler/solve/fill.h"
 
 namespace capstan {
 namespace {
@@ -130,11 +131,7 @@ Completion complete(const Subject& subject, const CompleteRequest& request) {
       completion.conflicts = find_conflicts(subject, request.open, 8, request.smt);
       return completion;
     }
-    completion.values.clear();
-    for (const OpenKey& key : keys) {
-      const Choice choice = encoding.decode(key.fact);
-      if (!choice.unknown) completion.values.push_back({key.fact, choice.set, choice.value});
-    }
+    completion.values = decoded(encoding, keys);
     bool grown = false;
     bool broken = false;
     completion.remaining.clear();

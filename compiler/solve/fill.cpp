@@ -1,13 +1,20 @@
 #include "compiler/solve/fill.h"
 
-#include "compiler/constraints/encode.h"
-
 namespace capstan {
 namespace {
 
 constexpr int kMostFillRounds = 200;
 
 }  // namespace
+
+std::vector<Assignment> decoded(const Encoding& encoding, const std::vector<OpenKey>& open) {
+  std::vector<Assignment> values;
+  for (const OpenKey& key : open) {
+    const Choice choice = encoding.decode(key.fact);
+    if (!choice.unknown) values.push_back({key.fact, choice.set, choice.value});
+  }
+  return values;
+}
 
 Filling fill(const Subject& subject, const std::vector<OpenKey>& open, const std::vector<FactId>& about,
              std::set<std::uint32_t>& rules, const SmtOptions& options) {
@@ -21,11 +28,7 @@ Filling fill(const Subject& subject, const std::vector<OpenKey>& open, const std
     filling.answer = smt.check();
     if (filling.answer == Answer::unsat && encoding.too_wide()) filling.answer = Answer::undecided;
     if (filling.answer != Answer::sat) return filling;
-    filling.values.clear();
-    for (const OpenKey& key : open) {
-      const Choice choice = encoding.decode(key.fact);
-      if (!choice.unknown) filling.values.push_back({key.fact, choice.set, choice.value});
-    }
+    filling.values = decoded(encoding, open);
     bool broken = false;
     bool grown = false;
     for (const std::uint32_t position : violated_checks(subject, filling.values)) {

@@ -12,6 +12,7 @@
 #include "compiler/driver/selection_options.h"
 #include "compiler/solve/check.h"
 #include "tests/support/random_config.h"
+#include "tests/support/stack_names.h"
 
 namespace capstan {
 namespace {
@@ -111,13 +112,7 @@ TEST_P(FixFile, TwiceIsOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stacks, FixFile, testing::Values("bridge-0.4", "bridge-0.6", "core-0.17"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           for (char& c : name) {
-                             if (c == '-' || c == '.') c = '_';
-                           }
-                           return name;
-                         });
+                         [](const auto& instance) { return test::stack_test_name(instance); });
 
 }  // namespace
 }  // namespace capstan

@@ -9,6 +9,7 @@
 #include "compiler/solve/legal.h"
 #include "compiler/solve/sweep.h"
 #include "tests/support/random_config.h"
+#include "tests/support/stack_names.h"
 
 namespace capstan {
 namespace {
@@ -189,13 +190,7 @@ TEST_P(OpenKeys, SweepAgreesWithCompletingEachPoint) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stacks, OpenKeys, testing::Values("bridge-0.4", "bridge-0.6", "core-0.18"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           for (char& c : name) {
-                             if (c == '-' || c == '.') c = '_';
-                           }
-                           return name;
-                         });
+                         [](const auto& instance) { return test::stack_test_name(instance); });
 
 }  // namespace
 }  // namespace capstan
