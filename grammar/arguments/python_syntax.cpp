@@ -184,9 +184,13 @@ std::size_t behind_blanks(std::string_view text, std::size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n\\", at), text.size());
 }
 
-/// `begin` to `end`: in front of an `=`. Only what begins like a part of a config is judged.
+/// `begin` to `end`: in front of an `=`. Judged are how it begins, and what begins like a part of a config.
 std::optional<PythonFault> fault_of_target(std::string_view text, std::size_t begin, std::size_t end,
                                            bool annotated) {
+  const char first = text[begin];
+  const bool may_begin = (is_name_byte(first) && !is_digit(first)) ||
+                         std::string_view("([{*\"'").find(first) != std::string_view::npos;
+  if (!may_begin) return PythonFault{begin, end, "this cannot be assigned to"};
   const PythonPath path = read_python_target(text.substr(begin, end - begin));
   const std::size_t at = std::min(behind_blanks(text, begin + path.length), end);
   if (path.parts.empty() || at >= end) return std::nullopt;

@@ -36,10 +36,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   problem = {};
   if (const auto recipe = parse_python_recipe(id, sources, "", problem)) {
     for (const PythonAssignment& assignment : recipe->assignments) {
-      if (assignment.path.empty() || assignment.key_span.end > size) std::abort();
+      // Only what may set any key has no path, and then no value is known.
+      const bool may_be_any = assignment.path.empty();
+      if (may_be_any && assignment.value.kind != SyntaxNode::Kind::unsupported) std::abort();
+      if (assignment.key_span.begin > assignment.key_span.end || assignment.key_span.end > size) std::abort();
       visit(assignment.value, size);
     }
-  } else if (problem.message.empty() || problem.where.begin > size) {
+  } else if (problem.message.empty() || problem.where.end > size) {
     std::abort();
   }
   return 0;

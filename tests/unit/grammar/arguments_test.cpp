@@ -353,6 +353,20 @@ TEST(PythonRecipe, SaysOddTargets) {
   EXPECT_EQ(python("setattr(f(cfg), 'x', 1)\ncfg.a.b = 2\n"), odd + "a.b=2<2>;");
 }
 
+TEST(PythonRecipe, TakesNoValueForAKeyThatIsNotKnown) {
+  SourceMap sources;
+  const SourceId id =
+      sources.add("r.py", "cfg.a.b = 1\ncfg[name] = 2\ncfg.a[name] = 3\nf(cfg).x = 4\n", SourceKind::file);
+  SyntaxProblem problem;
+  const auto recipe = parse_python_recipe(id, sources, {}, problem);
+  ASSERT_TRUE(recipe);
+  ASSERT_EQ(recipe->assignments.size(), 4u);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_TRUE(recipe->assignments[i].path.empty()) << i;
+    EXPECT_EQ(recipe->assignments[i].value.kind, SyntaxNode::Kind::unsupported) << i;
+  }
+}
+
 TEST(PythonRecipe, ASectionMadeAnewForgetsWhatWasSet) {
   SourceMap sources;
   const SourceId id =
@@ -384,6 +398,9 @@ TEST(PythonRecipe, RefusesWhatIsNoPython) {
   EXPECT_EQ(fault("cfg.a. = 3"), "17 a name is missing behind the dot");
   EXPECT_EQ(fault("cfg..a = 3"), "15 a name is missing behind the dot");
   EXPECT_EQ(fault("cfg.a.b-c = 3"), "19 this cannot be assigned to");
+  for (const char* const target : {"!cfg", "$cfg.a.c", "?x", "3", "-cfg.a.c", ".c", "@cfg", "%x"})
+    EXPECT_EQ(fault(std::string(target) + " = y()"), "12 this cannot be assigned to") << target;
+  EXPECT_EQ(fault("x = !cfg = 3"), "16 this cannot be assigned to");
   EXPECT_EQ(fault("cfg.a.c 3"), "20 an `=` is missing in front of this");
   EXPECT_EQ(fault("cfg.a.c := 3"), "20 `:=` assigns to plain names only; needs `=`");
   // Python that only looks odd.
@@ -413,6 +430,12 @@ TEST(PythonRecipe, RefusesWhatIsNoPython) {
                                  "@f(x=1)",
                                  "x = '%s' % y",
                                  "x = a < b <= c != d",
+                                 "\xC3\xA9 = 1",
+                                 "(x) = 1",
+                                 "[x, y] = 1, 2",
+                                 "{}['x'] = 1",
+                                 "''.x = 1",
+                                 "!pip install x==1",
                                  "x = ~a | b ^ c & d"})
     EXPECT_EQ(fault(line), "a.b=1<1>;") << line;
 }
