@@ -54,6 +54,19 @@ class Migrator {
     return std::move(migration_);
   }
 
+  std::optional<std::vector<KeyChange>> spell(const std::string& path) {
+    const Setting* setting = config_.find(path);
+    const KeyInfo* key = schema_.find(path);
+    if (setting == nullptr || key == nullptr) return std::nullopt;
+    if (path == kScope || path == kModules) move_graph_capture();
+    if (done(path)) return migration_.steps.front().changes;
+    const auto name = other_name(*key);
+    if (!name || config_.find(*name) != nullptr) return std::nullopt;
+    Value value = setting->value;
+    if (conform(value, *to_.find(*name).spec)) return std::nullopt;
+    return std::vector<KeyChange>{{KeyChange::Kind::rename, path, {}, *name}};
+  }
+
  private:
   void step(std::string reason, std::vector<KeyChange> changes) {
     for (const KeyChange& change : changes) done_.push_back(change.path);
@@ -179,6 +192,11 @@ class Migrator {
 
 Migration plan_migration(const Config& config, const SchemaView& from, const SchemaView& to) {
   return Migrator(config, from, to).plan();
+}
+
+std::optional<std::vector<KeyChange>> native_spelling(const Config& config, const std::string& path,
+                                                      const SchemaView& release) {
+  return Migrator(config, release, release).spell(path);
 }
 
 }  // namespace capstan

@@ -4,6 +4,7 @@
 // releases read alike.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,10 @@ struct Migration {
 
 /// `config` is bound against `from`.
 Migration plan_migration(const Config& config, const SchemaView& from, const SchemaView& to);
+
+/// One key that a release lacks, said in its words: its name there, and the settings that are spelt otherwise
+/// with it. Nothing when the release has no name for it, that is set as well, or does not take the value.
+std::optional<std::vector<KeyChange>> native_spelling(const Config& config, const std::string& path,
+                                                      const SchemaView& release);
 
 }  // namespace capstan

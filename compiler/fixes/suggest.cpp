@@ -7,8 +7,8 @@
 #include <optional>
 #include <tuple>
 
-#include "compiler/config/conform.h"
 #include "compiler/fixes/meant_words.h"
+#include "compiler/fixes/release_fixes.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/ruleset/rule_values.h"
 #include "compiler/solve/domain.h"
@@ -16,13 +16,6 @@
 
 namespace capstan {
 namespace {
-
-KeyChange as_change(const Subject& subject, const Assignment& assignment) {
-  return {assignment.set ? KeyChange::Kind::set : KeyChange::Kind::unset,
-          subject.name(assignment.fact),
-          assignment.value,
-          {}};
-}
 
 /// What the actions of fixes read: keys as the config has them; what rules define, as they left it.
 Facts facts_for_actions(const Subject& subject, Facts facts) {
@@ -186,7 +179,7 @@ class Suggester {
       if (!verified({change})) continue;
       const CostClass cost = cost_class_of(effect_of(subject_, fact));
       add(meant->title, cost == CostClass::free ? Applicability::safe : Applicability::unsafe, cost,
-          {as_change(subject_, change)}, {change});
+          {key_change(subject_, change)}, {change});
     }
   }
 
@@ -214,7 +207,7 @@ class Suggester {
     for (const Assignment& change : repair.changes) {
       if (std::find(assignments.begin(), assignments.end(), change) != assignments.end()) continue;
       further.push_back(change);
-      all.push_back(as_change(subject_, change));
+      all.push_back(key_change(subject_, change));
     }
     if (!verified(repair.changes)) return;
     // Where the further changes do it alone, the author's idea has no part in it.
@@ -257,7 +250,7 @@ class Suggester {
     for (const Repair& repair : repairs.found) {
       if (!verified(repair.changes)) continue;
       std::vector<KeyChange> changes;
-      for (const Assignment& change : repair.changes) changes.push_back(as_change(subject_, change));
+      for (const Assignment& change : repair.changes) changes.push_back(key_change(subject_, change));
       const std::string title = describe(subject_, repair.changes);
       add(model ? "changes the model: " + title : title,
           model ? Applicability::display_only : repair.applicability, repair.cost, changes, repair.changes);
@@ -299,6 +292,13 @@ class Suggester {
 };
 
 }  // namespace
+
+KeyChange key_change(const Subject& subject, const Assignment& assignment) {
+  return {assignment.set ? KeyChange::Kind::set : KeyChange::Kind::unset,
+          subject.name(assignment.fact),
+          assignment.value,
+          {}};
+}
 
 std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, const ResolvedFix& fix) {
   const auto changes = changes_of(
@@ -342,72 +342,6 @@ void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Fi
 
 namespace {
 
-/// The word that the diagnostic marks, as the known one that it is nearest to: in the quotes that stand
-/// there, and no second time where the list has it.
-void mend_word(const CheckRequest& request, Diagnostic& diagnostic) {
-  if (diagnostic.keys.size() != 1 || diagnostic.arguments.empty()) return;
-  const Setting* setting = request.config.find(diagnostic.keys[0]);
-  const KeyView view = request.schema.find(diagnostic.keys[0]);
-  const Value& found = diagnostic.arguments[0].second;
-  if (setting == nullptr || view.spec == nullptr || found.kind() != Value::Kind::string) return;
-  const auto meant = meant_words(setting->value, view.spec->values, &found.string());
-  if (!meant) return;
-  EditPlan plan =
-      plan_edits({{KeyChange::Kind::set, setting->path, meant->value, {}}}, request.config, request.sources);
-  if (!plan.complete()) return;
-  Fix& fix = diagnostic.fixes.front();
-  fix.title = meant->title;
-  fix.edits = std::move(plan.edits);
-  fix.cost = cost_class_of(view.info->effect);
-}
-
-/// A key that the release does not have: its name there, or else without it. A value that it does not know:
-/// the one that it is like, or else without it.
-void add_release_fixes(const CheckRequest& request, Judgement& judgement, Diagnostic& diagnostic) {
-  if (diagnostic.code == "TY005" && diagnostic.fixes.size() == 1) mend_word(request, diagnostic);
-  const bool is_value = diagnostic.code == "TY005" && diagnostic.arguments.size() == 1;
-  if ((diagnostic.code != "TY003" && !is_value) || !diagnostic.fixes.empty() || diagnostic.keys.size() != 1)
-    return;
-  const std::string& path = diagnostic.keys[0];
-  const Setting* setting = request.config.find(path);
-  const KeyView view = request.schema.find(path);
-  if (setting == nullptr || view.info == nullptr) return;
-  const auto add = [&](std::string title, Applicability applicability, const KeyChange& change) {
-    EditPlan plan = plan_edits({change}, request.config, request.sources);
-    const Config changed = with_key_changes(request.config, {change});
-    Facts facts = judgement.facts_of(changed);
-    if (!adds_nothing(request, failed_checks(request, judgement.evaluation()),
-                      decided_violations(request.rules, facts)))
-      return;
-    Fix fix;
-    fix.title = std::move(title);
-    fix.applicability = plan.complete() ? applicability : Applicability::display_only;
-    for (const std::string& clause : plan.by_hand) fix.title += ": " + clause;
-    fix.cost = cost_class_of(view.info->effect);
-    fix.edits = std::move(plan.edits);
-    fix.verified = true;
-    diagnostic.fixes.push_back(std::move(fix));
-  };
-  if (is_value) {
-    const Value& found = diagnostic.arguments[0].second;
-    if (setting->value.kind() == Value::Kind::list)
-      add(fmt::format("leave `{}` out", to_text(found)), Applicability::unsafe,
-          {KeyChange::Kind::remove, path, found, {}});
-    else if (setting->value == found)
-      add(fmt::format("leave `{}` out", path), Applicability::unsafe, {KeyChange::Kind::unset, path, {}, {}});
-    return;
-  }
-  const std::string& other = view.info->renamed_to;
-  const KeyView renamed = request.schema.find(other);
-  if (!other.empty() && renamed.spec != nullptr && request.config.find(other) == nullptr) {
-    Value value = setting->value;
-    if (!conform(value, *renamed.spec))
-      add(fmt::format("write it as `{}`", other), Applicability::safe,
-          {KeyChange::Kind::rename, path, {}, other});
-  }
-  add(fmt::format("leave `{}` out", path), Applicability::unsafe, {KeyChange::Kind::unset, path, {}, {}});
-}
-
 /// A word that no list of the schema holds is told once: a rule that marks it says more than the warning.
 void leave_out_words_told(const std::vector<Finding>& findings, Sink& sink) {
   const auto marked = [&findings](const Span& place) {
@@ -428,18 +362,7 @@ void leave_out_words_told(const std::vector<Finding>& findings, Sink& sink) {
 
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink) {
   Judgement judgement(request);
-  if (options.suggest_fixes) {
-    // Enough for people; a list of thousands of unknown words would show its line thousands of times.
-    constexpr int kMostReleaseFixes = 20;
-    int left = kMostReleaseFixes;
-    std::vector<Diagnostic> problems = sink.take();
-    for (Diagnostic& problem : problems) {
-      const bool had_fix = !problem.fixes.empty();
-      if (left > 0) add_release_fixes(request, judgement, problem);
-      if (!had_fix && !problem.fixes.empty()) --left;
-      sink.report(std::move(problem));
-    }
-  }
+  if (options.suggest_fixes) add_release_fixes(request, judgement, options, sink);
   std::vector<Finding> findings = find_violations(request, judgement, options);
   if (options.suggest_fixes) {
     SuggestOptions suggest_options;
@@ -448,42 +371,6 @@ void check_and_suggest(const CheckRequest& request, const CheckOptions& options,
   }
   leave_out_words_told(findings, sink);
   for (Finding& finding : findings) sink.report(std::move(finding.diagnostic));
-}
-
-Config with_key_changes(const Config& config, const std::vector<KeyChange>& changes) {
-  Config changed = config;
-  for (const KeyChange& change : changes) {
-    const Setting* setting = changed.find(change.path);
-    Setting next = setting ? *setting : Setting{};
-    next.path = change.path;
-    switch (change.kind) {
-      case KeyChange::Kind::set:
-        if (change.value.is_none()) {
-          changed.settings.erase(change.path);
-          continue;
-        }
-        next.value = change.value;
-        break;
-      case KeyChange::Kind::unset:
-        changed.settings.erase(change.path);
-        continue;
-      case KeyChange::Kind::add:
-        next.value = with_element(next.value, change.value);
-        break;
-      case KeyChange::Kind::remove:
-        if (setting == nullptr) continue;
-        next.value = without_element(next.value, change.value);
-        break;
-      case KeyChange::Kind::rename:
-        if (setting == nullptr) continue;
-        changed.settings.erase(change.path);
-        next.path = change.new_path;
-        break;
-    }
-    next.items.clear();
-    changed.settings[next.path] = std::move(next);
-  }
-  return changed;
 }
 
 }  // namespace capstan

@@ -23,6 +23,9 @@ struct SuggestOptions {
   std::shared_ptr<SolverContext> context;  ///< null: one for all findings of a call
 };
 
+/// An assignment of the solver as a change of its key.
+KeyChange key_change(const Subject& subject, const Assignment& assignment);
+
 /// What one authored fix makes of the facts; nothing when a value it sets is not known.
 std::optional<std::vector<Assignment>> fix_assignments(const Subject& subject, const ResolvedFix& fix);
 
@@ -36,8 +39,5 @@ void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Fi
 
 /// find_violations and add_fixes (unless options.suggest_fixes is off), reported.
 void check_and_suggest(const CheckRequest& request, const CheckOptions& options, Sink& sink);
-
-/// The config after the changes, as if their edits had been made and the files read again.
-Config with_key_changes(const Config& config, const std::vector<KeyChange>& changes);
 
 }  // namespace capstan

@@ -49,6 +49,7 @@ class Judgement {
   const Evaluation& evaluation() const { return evaluation_; }
   /// Made on first use: a clean config is no subject of questions.
   const Subject& subject();
+  const RuleBook& book() { return shared_.book(); }
   /// Facts of another config on the same stack.
   Facts facts_of(const Config& config) { return shared_.facts_of(config); }
 
