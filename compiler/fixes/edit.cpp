@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -50,6 +51,7 @@ class Planner {
   EditPlan run(const std::vector<KeyChange>& changes) {
     // Fold to one wanted state per key, in order of first mention.
     std::vector<std::pair<std::string, std::optional<Value>>> wanted;
+    std::vector<KeyChange> renames;
     const auto state_of = [&](const std::string& path) -> std::optional<Value>& {
       for (auto& [known, value] : wanted) {
         if (known == path) return value;
@@ -61,7 +63,7 @@ class Planner {
     for (const KeyChange& change : changes) {
       switch (change.kind) {
         case KeyChange::Kind::rename:
-          rename(change);
+          renames.push_back(change);
           break;
         case KeyChange::Kind::set: {
           std::optional<Value>& state = state_of(change.path);
@@ -82,6 +84,14 @@ class Planner {
           break;
         }
       }
+    }
+    for (const KeyChange& change : renames) {
+      // A new value under the new name is written where the old one stands.
+      const auto other = std::find_if(wanted.begin(), wanted.end(),
+                                      [&](const auto& entry) { return entry.first == change.new_path; });
+      const bool valued = other != wanted.end() && other->second && config_.find(change.path) != nullptr;
+      rename(change, valued ? other->second : std::nullopt);
+      if (valued) wanted.erase(other);
     }
     for (const auto& [path, value] : wanted) {
       if (value)
@@ -175,7 +185,7 @@ class Planner {
     const Setting* setting = config_.find(path);
     if (setting == nullptr || setting->origin.kind == OriginKind::default_value ||
         setting->origin.kind == OriginKind::derived || setting->origin.kind == OriginKind::assumed) {
-      if (setting == nullptr || setting->value != value) insertions_.emplace_back(path, value);
+      if (setting == nullptr || setting->value != value) insert_later({path, value, {}}, main_file());
       return;
     }
     if (setting->value == value) return;
@@ -210,34 +220,81 @@ class Planner {
     }
   }
 
-  void rename(const KeyChange& change) {
+  /// In every layer that says it.
+  void rename(const KeyChange& change, const std::optional<Value>& value) {
     const Setting* setting = config_.find(change.path);
     if (setting == nullptr) return;
-    if (!editable(setting->origin)) {
-      by_hand(change.new_path, setting->origin, setting->value);
-      return;
+    std::vector<Origin> origins = setting->history;
+    origins.push_back(setting->origin);
+    for (std::size_t layer = 0; layer < origins.size(); ++layer) {
+      const Origin& origin = origins[layer];
+      const bool is_last = layer + 1 == origins.size();
+      if (origin.kind == OriginKind::default_value || origin.kind == OriginKind::derived ||
+          origin.kind == OriginKind::assumed)
+        continue;
+      if (!editable(origin)) {
+        if (is_last)
+          by_hand(change.new_path, origin, value ? *value : setting->value);
+        else
+          by_hand(change.path, origin, std::nullopt);
+        continue;
+      }
+      const std::string_view text = text_of(origin.key.source);
+      std::string written(sources_.text(origin.value));
+      if (value && is_last) written = write_value(*value, written);
+      if (table_of(change.path) == table_of(change.new_path)) {
+        plan_.edits.push_back(replacement(origin.key, as_key(last_part(change.new_path))));
+        if (value && is_last) plan_.edits.push_back(replacement(origin.value, std::move(written)));
+        continue;
+      }
+      MovedStatement moved =
+          take_statement(text, origin.key, origin.value, is_comment_line(origin.key.source));
+      moved.value = std::move(written);
+      plan_.edits.push_back(std::move(moved.removal));
+      insert_later({change.new_path, {}, std::move(moved)}, origin.key.source);
     }
-    if (table_of(change.path) == table_of(change.new_path)) {
-      plan_.edits.push_back(replacement(setting->origin.key, as_key(last_part(change.new_path))));
-      return;
+  }
+
+  /// Lines that begin like a comment may be the end of a string of several lines.
+  std::function<bool(std::uint32_t)> is_comment_line(SourceId source) const {
+    return [this, source](std::uint32_t offset) {
+      return std::none_of(config_.settings.begin(), config_.settings.end(), [&](const auto& entry) {
+        const Span& value = entry.second.origin.value;
+        return value.source == source && value.begin < offset && offset < value.end;
+      });
+    };
+  }
+
+  struct Insertion {
+    std::string path;
+    Value value;
+    std::optional<MovedStatement> moved;  ///< else `value` is written
+  };
+
+  SourceId main_file() const { return config_.files.empty() ? kNoSource : config_.files.back(); }
+
+  void insert_later(Insertion insertion, SourceId file) {
+    for (auto& [known, insertions] : insertions_) {
+      if (known == file) return insertions.push_back(std::move(insertion));
     }
-    const Origin& origin = setting->origin;
-    plan_.edits.push_back(removal_of_entry(text_of(origin.key.source), origin.key, origin.value));
-    insertions_.emplace_back(change.new_path, setting->value);
+    insertions_.emplace_back(file, std::vector<Insertion>()).second.push_back(std::move(insertion));
   }
 
   void flush_insertions() {
-    std::map<std::string, std::vector<std::pair<std::string, Value>>> by_section;
+    for (const auto& [file, insertions] : insertions_) flush_insertions(file, insertions);
+  }
+
+  void flush_insertions(SourceId file, const std::vector<Insertion>& insertions) {
+    std::map<std::string, std::vector<Insertion>> by_section;
     std::vector<std::string> order;
-    for (auto& [path, value] : insertions_) {
-      const std::string section = table_of(path);
+    for (const Insertion& insertion : insertions) {
+      const std::string section = table_of(insertion.path);
       if (!by_section.contains(section)) order.push_back(section);
-      by_section[section].emplace_back(last_part(path), std::move(value));
+      by_section[section].push_back(insertion);
     }
     std::string appended;
-    for (const std::string& section : order) insert(section, by_section[section], appended);
+    for (const std::string& section : order) insert(file, section, by_section[section], appended);
     if (appended.empty()) return;
-    const SourceId file = config_.files.back();
     const std::string_view text = text_of(file);
     const auto end = static_cast<std::uint32_t>(text.size());
     const std::string_view newline = line_ending(text);
@@ -245,6 +302,34 @@ class Planner {
     if (!text.empty() && text.back() != '\n') lead += newline;
     if (text.empty()) appended.erase(0, newline.size());
     plan_.edits.push_back({{file, end, end}, lead + appended});
+  }
+
+  /// The lines of a new statement, `lead` (indentation and dotted prefix) before its key.
+  static std::string statement(const Insertion& insertion, std::string_view lead, std::string_view model,
+                               std::string_view newline) {
+    const std::string key = as_key(last_part(insertion.path));
+    if (!insertion.moved)
+      return fmt::format("{}{} = {}{}", lead, key, write_value(insertion.value, model), newline);
+    const std::string_view indent = lead.substr(0, std::min(lead.find_first_not_of(" \t"), lead.size()));
+    std::string out;
+    for (const std::string& comment : insertion.moved->above)
+      out += fmt::format("{}{}{}", indent, comment, newline);
+    return out + fmt::format("{}{}{}{}{}{}", lead, key, insertion.moved->equals, insertion.moved->value,
+                             insertion.moved->behind, newline);
+  }
+
+  /// The entry of an inline table; what stands beside the statement goes to the line above it, `line`.
+  std::string entry(const Insertion& insertion, std::string_view model, const Line& line, SourceId file) {
+    const std::string key = as_key(last_part(insertion.path));
+    if (!insertion.moved) return fmt::format("{} = {}", key, write_value(insertion.value, model));
+    const std::string_view text = text_of(file);
+    std::string comments;
+    for (const std::string& comment : insertion.moved->above)
+      comments += comment + std::string(line_ending(text));
+    if (const std::size_t begin = insertion.moved->behind.find('#'); begin != std::string::npos)
+      comments += insertion.moved->behind.substr(begin) + std::string(line_ending(text));
+    if (!comments.empty()) plan_.edits.push_back({{file, line.begin, line.begin}, std::move(comments)});
+    return fmt::format("{} = {}", key, insertion.moved->value);
   }
 
   /// The last key that the checked file itself sets directly in the section.
@@ -261,18 +346,15 @@ class Planner {
     return last;
   }
 
-  void insert(const std::string& section, const std::vector<std::pair<std::string, Value>>& keys,
+  void insert(SourceId file, const std::string& section, const std::vector<Insertion>& keys,
               std::string& appended) {
-    if (config_.files.empty()) {
-      for (const auto& [key, value] : keys) {
-        plan_.by_hand.push_back(fmt::format("set `{}.{}` to `{}`", section, key, to_text(value)));
-      }
+    if (file == kNoSource) {
+      for (const Insertion& key : keys)
+        plan_.by_hand.push_back(fmt::format("set `{}` to `{}`", key.path, to_text(key.value)));
       return;
     }
-    const SourceId file = config_.files.back();
     if (is_foreign(file)) {
-      for (const auto& [key, value] : keys) {
-        const std::string path = section.empty() ? key : section + "." + key;
+      for (const auto& [path, value, moved] : keys) {
         const std::string words = as_argument(path, nullptr, value);
         say(words.empty() ? fmt::format("set `{}` to `{}` in {}", path, to_text(value), sources_[file].name())
                           : words);
@@ -287,8 +369,8 @@ class Planner {
       std::string inserted;
       const std::string_view model = sources_.text(value);
       if (!is_statement(text, key)) {
-        for (const auto& [name, wanted] : keys)
-          inserted += fmt::format(", {} = {}", as_key(name), write_value(wanted, model));
+        const Line line = line_at(text, key.begin);
+        for (const Insertion& wanted : keys) inserted += ", " + entry(wanted, model, line, file);
         plan_.edits.push_back({{file, value.end, value.end}, inserted});
         return;
       }
@@ -296,8 +378,7 @@ class Planner {
       const std::string_view lead =
           text.substr(line.begin, key.begin - line.begin);  // indentation and dotted prefix
       const Line end = line_at(text, value.end > value.begin ? value.end - 1 : value.end);
-      for (const auto& [name, wanted] : keys)
-        inserted += fmt::format("{}{} = {}{}", lead, as_key(name), write_value(wanted, model), newline);
+      for (const Insertion& wanted : keys) inserted += statement(wanted, lead, model, newline);
       if (end.end == end.text_end) {  // the last line of a file without line ending
         inserted.resize(inserted.size() - newline.size());
         inserted = newline + inserted;
@@ -319,8 +400,7 @@ class Planner {
     const bool has_header = node != nullptr && node->kind == SyntaxNode::Kind::table && node->span.exists() &&
                             node->span.begin < text.size() && text[node->span.begin] == '[';
     std::string lines;
-    for (const auto& [name, wanted] : keys)
-      lines += fmt::format("{} = {}{}", as_key(name), to_text(wanted), newline);
+    for (const Insertion& wanted : keys) lines += statement(wanted, "", "", newline);
     if (has_header && header_names(text, node->span, section)) {
       const Line line = line_at(text, node->span.begin);
       if (line.end == line.text_end) {
@@ -338,9 +418,10 @@ class Planner {
       while (content > node->span.begin + 1 && (text[content - 1] == ' ' || text[content - 1] == '\t'))
         --content;
       std::string inserted;
-      for (const auto& [name, wanted] : keys) {
+      const Line line = line_at(text, node->span.begin);
+      for (const Insertion& wanted : keys) {
         if (!inserted.empty() || content > node->span.begin + 1) inserted += ",";
-        inserted += fmt::format(" {} = {}", as_key(name), to_text(wanted));
+        inserted += " " + entry(wanted, "", line, file);
       }
       if (content == brace) inserted += " ";
       plan_.edits.push_back({{file, content, content}, inserted});
@@ -368,7 +449,7 @@ class Planner {
   const Config& config_;
   const SourceMap& sources_;
   EditPlan plan_;
-  std::vector<std::pair<std::string, Value>> insertions_;
+  std::vector<std::pair<SourceId, std::vector<Insertion>>> insertions_;  ///< by file
 };
 
 }  // namespace

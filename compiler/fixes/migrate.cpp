@@ -82,6 +82,9 @@ class Migrator {
   static KeyChange set(std::string_view path, Value value) {
     return {KeyChange::Kind::set, std::string(path), std::move(value), {}};
   }
+  static KeyChange rename(std::string_view path, std::string_view other) {
+    return {KeyChange::Kind::rename, std::string(path), {}, std::string(other)};
+  }
   static KeyChange unset(std::string_view path) {
     return {KeyChange::Kind::unset, std::string(path), {}, {}};
   }
@@ -113,14 +116,16 @@ class Migrator {
       const bool whole_layer = std::erase(words, "full") > 0;
       if (full_iteration && impl != nullptr && impl->value == Value("local")) {
         step("capture of the full iteration is an implementation of its own, with an empty list of modules",
-             {set(kImpl, "full_iteration"), unset(kScope), set(kModules, list_of({}))});
+             {set(kImpl, "full_iteration"), rename(kScope, kModules), set(kModules, list_of({}))});
       } else if (whole_layer && words.empty()) {
-        step("the whole layer is an empty list of modules", {unset(kScope), set(kModules, list_of({}))});
+        step("the whole layer is an empty list of modules",
+             {rename(kScope, kModules), set(kModules, list_of({}))});
       }
     } else if (!native(kModules) && native(kScope) && impl != nullptr &&
                impl->value == Value("full_iteration")) {
       std::vector<KeyChange> changes = {set(kImpl, "local")};
-      if (modules != nullptr) changes.push_back(unset(kModules));
+      if (modules != nullptr)
+        changes.push_back(scope == nullptr ? rename(kModules, kScope) : unset(kModules));
       changes.push_back(set(kScope, list_of({"full_iteration"})));
       step("capture of the full iteration is a scope of `local`", std::move(changes));
     }

@@ -99,11 +99,17 @@ class ReleaseFixer {
                          after.problems.end());
   }
 
+  static bool sets(const std::vector<KeyChange>& changes, const std::string& path) {
+    return std::any_of(changes.begin(), changes.end(), [&](const KeyChange& change) {
+      return change.kind == KeyChange::Kind::set && change.path == path;
+    });
+  }
+
   static std::string said(const std::vector<KeyChange>& changes) {
     std::string out;
     for (const KeyChange& change : changes) {
       std::string part;
-      if (change.kind == KeyChange::Kind::rename)
+      if (change.kind == KeyChange::Kind::rename && !sets(changes, change.new_path))
         part = fmt::format("`{}`", change.new_path);
       else if (change.kind == KeyChange::Kind::set)
         part = fmt::format("`{} = {}`", change.path, to_text(change.value));

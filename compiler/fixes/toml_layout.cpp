@@ -86,6 +86,33 @@ Edit removal_of_entry(std::string_view text, const Span& key, const Span& value)
   return {{key.source, has_previous ? begin - 1 : begin, value.end}, ""};
 }
 
+MovedStatement take_statement(std::string_view text, const Span& key, const Span& value,
+                              const std::function<bool(std::uint32_t)>& is_comment) {
+  MovedStatement moved;
+  moved.removal = removal_of_entry(text, key, value);
+  moved.value = text.substr(value.begin, value.end - value.begin);
+  moved.equals = " = ";
+  if (!is_statement(text, key)) return moved;
+  moved.equals = text.substr(key.end, value.begin - key.end);
+  const Line last = line_at(text, value.end > value.begin ? value.end - 1 : value.end);
+  moved.behind = text.substr(value.end, last.text_end - value.end);
+  std::uint32_t begin = moved.removal.span.begin;
+  while (begin > 0) {
+    const Line line = line_at(text, begin - 1);
+    const std::uint32_t at = skip_blanks(text, line.begin);
+    if (at >= line.text_end || text[at] != '#' || !is_comment(at)) break;
+    if (line.begin == 0) {
+      moved.above.clear();
+      return moved;
+    }
+    moved.above.emplace_back(text.substr(at, line.text_end - at));
+    begin = line.begin;
+  }
+  std::reverse(moved.above.begin(), moved.above.end());
+  moved.removal.span.begin = begin;
+  return moved;
+}
+
 std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting& setting,
                                             const Value::List& wanted) {
   const Value::List& current = setting.value.list();

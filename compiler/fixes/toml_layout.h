@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,19 @@ std::string write_value(const Value& value, std::string_view model);
 bool is_statement(std::string_view text, const Span& key);
 /// The lines of a statement; of an entry in an inline table, the entry with one comma.
 Edit removal_of_entry(std::string_view text, const Span& key, const Span& value);
+
+/// A statement on its way to another table.
+struct MovedStatement {
+  Edit removal;
+  std::vector<std::string> above;  ///< the comment lines directly above, without indentation and line ending
+  std::string equals;              ///< between key and value: " = "
+  std::string value;               ///< as it is written
+  std::string behind;              ///< the rest of the value's line: "  # why"
+};
+/// Comments at the very beginning of a file speak of the file and stay. Of an entry in an inline table,
+/// the value alone. `is_comment` tells whether a line that begins with `#` at an offset is one.
+MovedStatement take_statement(std::string_view text, const Span& key, const Span& value,
+                              const std::function<bool(std::uint32_t)>& is_comment);
 
 /// Edits that turn one written list into another by writing elements in place of others, or by taking
 /// elements away and appending; nothing when order changes.

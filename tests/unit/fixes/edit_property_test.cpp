@@ -237,5 +237,74 @@ TEST(EditProperty, ChangesWhatIsMeantAndNothingElse) {
   EXPECT_GT(changed, 2000u);
 }
 
+std::multiset<std::string> comments_of(const std::string& text) {
+  std::multiset<std::string> comments;
+  for (const std::string& line : lines_of(text)) {
+    if (const std::size_t at = line.find('#'); at != std::string::npos) comments.insert(line.substr(at));
+  }
+  return comments;
+}
+
+// A key that moves to another table takes its value as it is written and its comments along; no comment is
+// lost or doubled, and all other lines stay.
+TEST(EditProperty, MovesKeysWithTheirComments) {
+  RandomText random(23);
+  std::size_t with_comment = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const std::string text = random.next();
+    const Document before(text);
+    ASSERT_TRUE(before.parses) << text;
+    std::vector<std::string> paths;
+    for (const auto& [path, setting] : before.config.settings) paths.push_back(path);
+    const std::string path = paths[random.below(paths.size())];
+    const char* sections[] = {"alpha", "beta", "gamma", "delta"};
+    const std::string section = sections[random.below(4)];
+    if (path.starts_with(section)) continue;
+    const std::string moved = section + ".moved";
+    std::map<std::string, Value> expected = before.values();
+    expected[moved] = expected[path];
+    expected.erase(path);
+    const EditPlan plan =
+        plan_edits({{KeyChange::Kind::rename, path, {}, moved}}, before.config, before.sources);
+    ASSERT_TRUE(plan.complete());
+    const auto result = apply_edits(text, plan.edits);
+    ASSERT_TRUE(result) << text << "\n--- " << path << " -> " << moved;
+    const std::string shown = text + "\n--- " + path + " -> " + moved + "\n" + *result;
+    const Document after(*result);
+    ASSERT_TRUE(after.parses) << shown;
+    EXPECT_EQ(after.values(), expected) << shown;
+    EXPECT_EQ(comments_of(*result), comments_of(text)) << shown;
+    const Origin& old_origin = before.config.settings.at(path).origin;
+    const Origin& new_origin = after.config.settings.at(moved).origin;
+    EXPECT_EQ(after.sources.text(new_origin.value), before.sources.text(old_origin.value)) << shown;
+    // Where both are lines of their own: the comment lines above and the one behind stay with the key.
+    const auto line_number = [](const std::string& in, std::uint32_t offset) {
+      return static_cast<std::size_t>(std::count(in.begin(), in.begin() + offset, '\n'));
+    };
+    const std::vector<std::string> old_lines = lines_of(text), new_lines = lines_of(*result);
+    const std::size_t was = line_number(text, old_origin.key.begin);
+    const std::size_t is = line_number(*result, new_origin.key.begin);
+    const auto behind = [](const std::string& in, std::uint32_t offset) {
+      const std::size_t end = std::min(in.find_first_of("\r\n", offset), in.size());
+      return in.substr(offset, end - offset);
+    };
+    const bool lines =
+        old_lines[was].find('{') == std::string::npos && new_lines[is].find('{') == std::string::npos;
+    if (lines) {
+      EXPECT_EQ(behind(*result, new_origin.value.end), behind(text, old_origin.value.end)) << shown;
+      for (std::size_t up = 1; up <= was; ++up) {
+        const std::string& line = old_lines[was - up];
+        const std::size_t mark = line.find_first_not_of(' ');
+        if (mark == std::string::npos || line[mark] != '#' || line == "# head") break;
+        ASSERT_GE(is, up) << shown;
+        EXPECT_TRUE(new_lines[is - up].ends_with(line.substr(mark))) << shown;
+        ++with_comment;
+      }
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(with_comment, 100u);
+}
+
 }  // namespace
 }  // namespace capstan

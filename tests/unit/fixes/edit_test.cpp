@@ -224,6 +224,19 @@ TEST(Edit, RenamesInPlace) {
       "[m]\nmodules = [\"a\"]  # why\n");
 }
 
+// What a base file says under the old name is no longer read either.
+TEST(Edit, RenamesInEveryLayerAndWritesANewValueInPlace) {
+  Fixture fixture("[m]\nscope = 1\n");
+  fixture.layer("[m]\nscope = 2  # more\n", OriginKind::file);
+  const std::vector<KeyChange> changes = {{KeyChange::Kind::rename, "m.scope", {}, "m.modules"},
+                                          set("m.modules", 3)};
+  EXPECT_EQ(fixture.after(changes, 0), "[m]\nmodules = 1\n");
+  EXPECT_EQ(fixture.after(changes, 1), "[m]\nmodules = 3  # more\n");
+  const std::vector<KeyChange> away = {{KeyChange::Kind::rename, "m.scope", {}, "n.scope"}};
+  EXPECT_EQ(fixture.after(away, 0), "[m]\n\n[n]\nscope = 1\n");
+  EXPECT_EQ(fixture.after(away, 1), "[m]\n\n[n]\nscope = 2  # more\n");
+}
+
 TEST(Apply, RefusesOverlapsAndOutside) {
   EXPECT_FALSE(apply_edits("abcdef", {{{0, 0, 3}, "x"}, {{0, 2, 4}, "y"}}));
   EXPECT_FALSE(apply_edits("abc", {{{0, 2, 9}, "x"}}));
