@@ -206,10 +206,19 @@ class Binder {
     }
   }
 
-  /// `found` is none of the listed values. When the list is open that may be meant, so the config stays
-  /// usable.
+  /// `found` is none of the listed values, or NaN. When the list is open that may be meant, so the config
+  /// stays usable.
   void report_value(const std::string& path, const Setting& setting, const KeySpec& spec, const Value& found,
                     Span place, bool in_list) {
+    if (found.kind() == Value::Kind::floating) {
+      Diagnostic diagnostic =
+          start("TY005", path, place,
+                fmt::format("`{}` {} `{}`, which is no number; needs {}", shown_name(path),
+                            in_list ? "holds" : "is", shown_value(found), type_words(spec.type)));
+      diagnostic.arguments.emplace_back("value", found);
+      finish(path, std::move(diagnostic));
+      return;
+    }
     Diagnostic diagnostic =
         start("TY005", path, place,
               fmt::format("`{}` {} `{}`, which {} does not know", shown_name(path), in_list ? "holds" : "is",

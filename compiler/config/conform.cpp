@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -61,6 +62,12 @@ bool read_pattern(Value& value) {
   return true;
 }
 
+/// TOML, YAML and Python can write it, but no key means it: whatever is computed from it is NaN as well, and
+/// no check of the frameworks sees it, since all comparisons with it are false.
+bool is_nan(const Value& value) {
+  return value.kind() == Value::Kind::floating && std::isnan(value.floating());
+}
+
 bool means_none(const std::string& text) {
   return text == "none" || text == "None" || text == "null";
 }
@@ -92,6 +99,7 @@ std::optional<Misfit> conform_element(Value& element, std::size_t index, const K
   }
   if (element.kind() == Value::Kind::string && !is_legal(element.string(), spec))
     return Misfit{false, element, index};
+  if (is_nan(element)) return Misfit{false, element, index};
   return std::nullopt;
 }
 
@@ -99,7 +107,10 @@ std::optional<Misfit> conform_element(Value& element, std::size_t index, const K
 
 std::optional<Misfit> conform(Value& value, const KeySpec& spec) {
   const TypeSet& type = spec.type;
-  if (type.any) return std::nullopt;
+  if (type.any) {
+    if (is_nan(value)) return Misfit{false, value, std::nullopt};
+    return std::nullopt;
+  }
   const Misfit wrong_type{true, value, std::nullopt};
   switch (value.kind()) {
     case Value::Kind::none:
@@ -112,7 +123,9 @@ std::optional<Misfit> conform(Value& value, const KeySpec& spec) {
       integer_to_float(value);
       return std::nullopt;
     case Value::Kind::floating:
-      return type.floating ? std::nullopt : std::optional(wrong_type);
+      if (!type.floating) return wrong_type;
+      if (is_nan(value)) return Misfit{false, value, std::nullopt};
+      return std::nullopt;
     case Value::Kind::string: {
       if (type.string && type.dtype) rename_dtype(value);
       const bool named = type.string && std::find(spec.values.begin(), spec.values.end(), value.string()) !=

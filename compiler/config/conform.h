@@ -12,7 +12,7 @@
 namespace capstan {
 
 struct Misfit {
-  bool wrong_type = false;          ///< else: a string that is none of the legal ones
+  bool wrong_type = false;          ///< else: a string that is none of the legal ones, or NaN
   Value found;                      ///< the value or list element
   std::optional<std::size_t> item;  ///< index of the list element
 };

@@ -157,6 +157,21 @@ TEST(Bind, ComponentsMayBeWrittenWithUnderscores) {
             "TY004 `target.nccl` is the integer `2`; needs a version such as \"2.10\" or none\n");
 }
 
+TEST(Bind, NaNIsNoNumberForAnyKey) {
+  Composed result;
+  bind_text(result,
+            "[model]\nattention_dropout = nan\nrotary_base_per_layer = [1.0, -nan]\n[optimizer]\nlr = +nan\n"
+            "clip_grad = inf\n",
+            "bridge-0.6");
+  EXPECT_EQ(result.messages(),
+            "TY005 `model.attention_dropout` is `nan`, which is no number; needs a number\n"
+            "TY005 `model.rotary_base_per_layer` holds `nan`, which is no number; needs a list of numbers or "
+            "none\n"
+            "TY005 `optimizer.lr` is `nan`, which is no number; needs a number or none\n");
+  // Rules that read it are undecided instead of judging the default.
+  EXPECT_EQ(result.config->broken.size(), 3u);
+}
+
 TEST(Bind, CutsLongValuesInsideNoCharacter) {
   Composed result;
   std::string umlauts;

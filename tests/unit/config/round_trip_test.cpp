@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -150,6 +151,10 @@ std::string excuse(const WrittenConfig::LeftOut& left, const Config& config, con
     has_argument = true;
     // A word where the argument takes a list comes back as a list.
     if (flag.is_list && !flag.single && value != nullptr && value->kind() != Value::Kind::list) continue;
+    // A fraction where the argument takes whole numbers.
+    if (flag.takes == FlagValue::integer && value != nullptr && value->kind() == Value::Kind::floating &&
+        value->floating() != std::floor(value->floating()))
+      continue;
     const bool fits = std::all_of(sets.begin(), sets.end(), [&](const auto& set) {
       const Value* wanted = value_of(set.first, config, view);
       return wanted == nullptr || function_name(*wanted) == function_name(*set.second);
