@@ -30,12 +30,16 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
     const auto length = static_cast<std::uint32_t>(options.target.size());
     report_unknown_stack(options.target, schema(), {source, 0, length}, sink);
   }
-  std::vector<RuleFile> files = builtin_rule_files();
-  for (const std::string& folder : options.rule_folders) {
-    std::vector<RuleFile> more = load_rule_folder(folder, sources_, sink);
-    files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  if (options.rule_folders.empty()) {
+    rules_ = load_builtin_rules();
+  } else {
+    std::vector<RuleFile> files = builtin_rule_files();
+    for (const std::string& folder : options.rule_folders) {
+      std::vector<RuleFile> more = load_rule_folder(folder, sources_, sink);
+      files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
+    rules_ = resolve(files, builtin_phases(), schema(), sink);
   }
-  rules_ = resolve(files, builtin_phases(), schema(), sink);
 
   if (options.env_from_process) {
     const SourceId source = sources_.add("environment", process_environment_text(), SourceKind::environment);

@@ -11,6 +11,7 @@
 #include "compiler/ruleset/load_folder.h"
 #include "compiler/ruleset/resolve.h"
 #include "compiler/ruleset/rule_archive.h"
+#include "compiler/ruleset/rule_set_binary.h"
 #include "compiler/schema/schema_binary.h"
 #include "compiler/schema/schema_load.h"
 #include "grammar/toml/toml_document.h"
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
   const std::vector<RuleFile> files = load_rule_files(rules, "rules/", sources, sink);
   const TextPairs documents = load_rule_documents(rules, "rules/", files, sink);
   // Resolved here too, so that a rule that does not fit the keys fails the build with its place.
-  if (!sink.has_errors()) resolve(files, phases, schema, sink);
+  if (!sink.has_errors())
+    sections.push_back({"rule_set", encode_rule_set(resolve(files, phases, schema, sink))});
   TextPairs phase_names;
   for (const std::string& phase : phases) phase_names.emplace_back(phase, "");
   sections.push_back({"rules", encode_rule_archive(files)});

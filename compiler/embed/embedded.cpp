@@ -16,6 +16,8 @@ extern const char capstan_embedded_flags[];
 extern const char capstan_embedded_flags_end[];
 extern const char capstan_embedded_rules[];
 extern const char capstan_embedded_rules_end[];
+extern const char capstan_embedded_rule_set[];
+extern const char capstan_embedded_rule_set_end[];
 extern const char capstan_embedded_documents[];
 extern const char capstan_embedded_documents_end[];
 extern const char capstan_embedded_phases[];
@@ -41,6 +43,10 @@ std::string_view embedded_flags() {
 
 std::string_view embedded_rules() {
   return between(capstan_embedded_rules, capstan_embedded_rules_end);
+}
+
+std::string_view embedded_rule_set() {
+  return between(capstan_embedded_rule_set, capstan_embedded_rule_set_end);
 }
 
 std::string_view embedded_documents() {

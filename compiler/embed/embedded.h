@@ -10,8 +10,11 @@ namespace capstan {
 std::string_view embedded_schema();
 /// The text of rules/flags.toml.
 std::string_view embedded_flags();
-/// Rule files, their documentation, and the phases, as compiler/ruleset/rule_archive.h wrote them.
+/// Rule files as parsed; below, their documentation and the phases: as compiler/ruleset/rule_archive.h wrote
+/// them.
 std::string_view embedded_rules();
+/// The same rules resolved against the same schema, as encode_rule_set() wrote them.
+std::string_view embedded_rule_set();
 std::string_view embedded_documents();
 std::string_view embedded_phases();
 

@@ -3,6 +3,7 @@
 #include "compiler/embed/embedded.h"
 #include "compiler/ruleset/resolve.h"
 #include "compiler/ruleset/rule_archive.h"
+#include "compiler/ruleset/rule_set_binary.h"
 
 namespace capstan {
 
@@ -23,16 +24,14 @@ const std::vector<std::string>& builtin_phases() {
   return phases;
 }
 
+RuleSet load_builtin_rules() {
+  std::optional<RuleSet> rules = decode_rule_set(embedded_rule_set());
+  if (!rules) throw std::logic_error("the embedded rules are damaged");
+  return std::move(*rules);
+}
+
 const RuleSet& builtin_rules() {
-  static const RuleSet rules = [] {
-    Sink sink;
-    RuleSet resolved = resolve(builtin_rule_files(), builtin_phases(), builtin_schema(), sink);
-    // The build has resolved the same files against the same schema.
-    if (sink.has_errors())
-      throw std::logic_error("the embedded rules do not fit the embedded schema: " +
-                             sink.diagnostics()[0].message);
-    return resolved;
-  }();
+  static const RuleSet rules = load_builtin_rules();
   return rules;
 }
 

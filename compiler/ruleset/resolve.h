@@ -25,7 +25,9 @@ RuleSet resolve(const std::vector<RuleFile>& files, const std::vector<std::strin
 /// sorted by path).
 std::vector<RuleFile> builtin_rule_files();
 const std::vector<std::string>& builtin_phases();
-/// The embedded rules, resolved against the embedded schema; made once per process.
+/// The embedded rules, resolved against the embedded schema when the program was built; a copy of one's own,
+/// and one made once per process.
+RuleSet load_builtin_rules();
 const RuleSet& builtin_rules();
 /// Markdown of an embedded rule file by its path; empty if it has none.
 std::string builtin_document(const std::string& rule_path);
