@@ -107,11 +107,6 @@ std::string project_of(const std::vector<std::string>& files, const LintOptions&
   return project;
 }
 
-std::string stack_words(const StackChoice& choice) {
-  return choice.assumed ? fmt::format("{} (assumed: {})", choice.stack.name, choice.reason)
-                        : choice.stack.name;
-}
-
 /// Lints file after file and keeps the counts.
 class Linter {
  public:

@@ -68,8 +68,7 @@ int resolve(const ResolveOptions& options) {
                       value.open ? "open" : origin_kind_name(value.origin), place.empty() ? "" : " ", place);
     }
     text = safe_text(text, true);
-    text += fmt::format("stack {}{}\ndigest {}\n", stack.stack.name,
-                        stack.assumed ? fmt::format(" (assumed: {})", stack.reason) : "", digest);
+    text += fmt::format("stack {}\ndigest {}\n", stack_words(stack), digest);
     write_output("", text, {});
   }
   return file.has_errors ? kExitFindings : kExitClean;

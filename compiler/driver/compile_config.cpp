@@ -49,9 +49,7 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     compiled.suppressed =
         suppress_findings(compiled.findings, *source, *prepared, workspace.sources(), known);
     apply_selection(compiled.findings, make_selection(selection_options, known), known);
-    const StackChoice& stack = prepared->stack;
-    compiled.stack =
-        stack.assumed ? fmt::format("{} (assumed: {})", stack.stack.name, stack.reason) : stack.stack.name;
+    compiled.stack = stack_words(prepared->stack);
   }
   const bool refused =
       std::any_of(compiled.findings.begin(), compiled.findings.end(),

@@ -68,13 +68,13 @@ class Chooser {
     if (!read_versions()) return std::nullopt;
     std::optional<StackChoice> choice;
     if (!target_option.empty()) {
-      choice = named(target_option, {}, "`--target`");
+      choice = named(target_option, {});
     } else if (const Setting* stack = set("target.stack")) {
       if (stack->value.kind() != Value::Kind::string) {
         report("`target.stack` must be the name of a stack", stack->origin.value);
         return std::nullopt;
       }
-      choice = named(stack->value.string(), stack->origin.value, "`target.stack`");
+      choice = named(stack->value.string(), stack->origin.value);
     } else {
       choice = inferred();
     }
@@ -128,9 +128,8 @@ class Chooser {
     return ok;
   }
 
-  std::optional<StackChoice> named(const std::string& name, Span place, const std::string& by) {
-    if (const Stack* stack = schema_.find_stack(name))
-      return StackChoice{*stack, false, "stated by " + by, place};
+  std::optional<StackChoice> named(const std::string& name, Span place) {
+    if (const Stack* stack = schema_.find_stack(name)) return StackChoice{*stack, false, {}, place};
     report_unknown_stack(name, schema_, place, sink_);
     return std::nullopt;
   }
@@ -171,8 +170,7 @@ class Chooser {
         return std::nullopt;
       }
       candidates = std::move(matching);
-      pinned +=
-          (pinned.empty() ? "" : ", ") + fmt::format("{} {}", version.component, to_text(version.version));
+      pinned += (pinned.empty() ? "" : ", ") + fmt::format("{} {}", version.component, written(version));
       if (!place.exists()) place = version.place;
     }
     if (candidates.empty()) {
@@ -192,11 +190,18 @@ class Chooser {
     const Stack* newest = candidates.front();
     const Stack* best = best_fit(candidates);
     StackChoice choice{*best, true, {}, place};
-    if (!pinned.empty()) {
+    choice.reason = stated.empty() ? "" : stated + "; ";
+    if (pinned.empty()) {
+      choice.reason += "no release is stated; " + fit_reason(*best, *newest, "newest one");
+    } else if (candidates.size() == 1) {
       choice.assumed = false;
-      choice.reason = pinned;
+      choice.reason += pinned + " is its release";
     } else {
-      choice.reason = (stated.empty() ? "" : stated + "; ") + fit_reason(*best, *newest);
+      std::string names;
+      for (const Stack* stack : candidates) names += (names.empty() ? "" : ", ") + stack->name;
+      choice.reason +=
+          fmt::format("{} is that of {}; {}", pinned, names,
+                      fit_reason(*best, *newest, "no key speaks for another one than the first"));
     }
     return choice;
   }
@@ -217,6 +222,11 @@ class Chooser {
 
   static int frontend_order(std::string_view frontend) {
     return frontend == "bridge" ? 0 : frontend == "megatron-lm" ? 1 : 2;
+  }
+
+  static std::string written(const StatedVersion& version) {
+    return version.release_line ? fmt::format("{}.{}", version.version.major, version.version.minor)
+                                : to_text(version.version);
   }
 
   void report_unknown_release(const StatedVersion& version, const std::vector<const Stack*>& candidates) {
@@ -259,15 +269,15 @@ class Chooser {
     return best->stack;
   }
 
-  std::string fit_reason(const Stack& best, const Stack& newest) const {
-    if (best.name == newest.name) return "no release is stated; newest one";
+  /// Why `best` and not the first candidate; `otherwise` where it is the first.
+  std::string fit_reason(const Stack& best, const Stack& first, const std::string& otherwise) const {
+    if (best.name == first.name) return otherwise;
     for (const auto& [path, setting] : config_.settings) {
       const KeyInfo* key = schema_.find(path);
-      if (key != nullptr && points_of(*key, setting.value, best) > points_of(*key, setting.value, newest)) {
-        return fmt::format("no release is stated; `{}` speaks for it, not for {}", path, newest.name);
-      }
+      if (key != nullptr && points_of(*key, setting.value, best) > points_of(*key, setting.value, first))
+        return fmt::format("`{}` speaks for it, not for {}", path, first.name);
     }
-    return "no release is stated; its keys fit best";
+    return "its keys fit best";
   }
 
   bool override_components(StackChoice& choice) {
@@ -320,6 +330,11 @@ void report_unknown_stack(const std::string& name, const Schema& schema, Span pl
 std::optional<StackChoice> choose_stack(const Config& config, const Schema& schema,
                                         const std::string& target_option, Sink& sink) {
   return Chooser(config, schema, sink).choose(target_option);
+}
+
+std::string stack_words(const StackChoice& choice) {
+  if (choice.reason.empty()) return choice.stack.name;
+  return fmt::format("{} ({}{})", choice.stack.name, choice.assumed ? "assumed: " : "", choice.reason);
 }
 
 }  // namespace capstan

@@ -15,7 +15,7 @@ namespace capstan {
 struct StackChoice {
   Stack stack;
   bool assumed = false;  ///< inferred, not stated
-  std::string reason;    ///< one clause, for the report
+  std::string reason;    ///< clauses for the report; empty when the stack itself is named
   Span place;            ///< where it was stated, if anywhere
 };
 
@@ -26,5 +26,8 @@ std::optional<StackChoice> choose_stack(const Config& config, const Schema& sche
 
 /// TG001 for a name that is no stack's, with the nearest one or all of them.
 void report_unknown_stack(const std::string& name, const Schema& schema, Span place, Sink& sink);
+
+/// "bridge-0.4", "bridge-0.6 (assumed: no release is stated; newest one)"
+std::string stack_words(const StackChoice& choice);
 
 }  // namespace capstan

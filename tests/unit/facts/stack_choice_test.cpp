@@ -75,6 +75,29 @@ TEST(StackChoice, InfersFromTheDialect) {
   EXPECT_TRUE(nothing.choice->assumed);
 }
 
+// A version of the core alone is that of several stacks: which one was taken, and why, is said.
+TEST(StackChoice, SaysWhyAComponentLeadsToItsStack) {
+  const Chosen several = choose("[target]\nmegatron-core = \"0.17.1\"\n");
+  ASSERT_TRUE(several.choice);
+  EXPECT_TRUE(several.choice->assumed);
+  EXPECT_EQ(
+      stack_words(*several.choice),
+      "bridge-0.4 (assumed: megatron-core 0.17.1 is that of bridge-0.4, megatron-lm-0.17, core-0.17; no key "
+      "speaks for another one than the first)");
+  const Chosen by_key =
+      choose("[target]\nmegatron-core = \"0.17\"\n[arguments]\nadd_position_embedding = true\n");
+  ASSERT_TRUE(by_key.choice);
+  EXPECT_EQ(
+      stack_words(*by_key.choice),
+      "megatron-lm-0.17 (assumed: megatron-core 0.17 is that of bridge-0.4, megatron-lm-0.17, core-0.17; "
+      "`arguments.add_position_embedding` speaks for it, not for bridge-0.4)");
+  const Chosen one = choose("[target]\nmegatron-bridge = \"0.4\"\n");
+  ASSERT_TRUE(one.choice);
+  EXPECT_FALSE(one.choice->assumed);
+  EXPECT_EQ(stack_words(*one.choice), "bridge-0.4 (megatron-bridge 0.4 is its release)");
+  EXPECT_EQ(stack_words(*choose("[target]\nstack = \"bridge-0.4\"\n").choice), "bridge-0.4");
+}
+
 TEST(StackChoice, RefusesWhatNoStackHas) {
   EXPECT_EQ(choose("[target]\nmegatron-core = \"0.99\"\n").messages,
             "TG001 no known stack has megatron-core 0.99.0\n");
