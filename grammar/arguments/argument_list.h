@@ -17,6 +17,7 @@ struct ArgumentValue {
   bool literal = true;  ///< false: a part needs a shell to be known; `text` is as written
   std::string
       default_of{};  ///< the variable whose stated default this is: the environment may hold another value
+  bool several = false;  ///< a shell may make any number of words of it, also none (`"$@"`, `$EXTRA`)
 };
 
 struct Argument {
@@ -30,6 +31,7 @@ struct ArgumentList {
   std::vector<Argument> arguments;
   std::vector<Argument> launcher;                   ///< arguments of torchrun and the like, before the script
   std::vector<ArgumentValue> loose;                 ///< words behind the script and before the first argument
+  std::vector<ArgumentValue> absent;                ///< `${X:-}`: nothing, unless the environment holds X
   std::vector<EnvironmentVariable> variables;       ///< exports with known values, and `X=1 command`
   std::vector<EnvironmentVariable> open_variables;  ///< those whose value only a shell can know
   std::vector<Span>

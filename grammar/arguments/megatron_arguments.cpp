@@ -27,7 +27,7 @@ bool is_option(const ExpandedWord& word) {
 }
 
 ArgumentValue to_value(ExpandedWord word) {
-  return {std::move(word.text), word.span, word.literal, std::move(word.default_of)};
+  return {std::move(word.text), word.span, word.literal, std::move(word.default_of), word.several};
 }
 
 /// Groups words into arguments. Words before the first flag go to `loose`.
@@ -42,7 +42,8 @@ std::vector<Argument> group(const std::vector<ExpandedWord>& words, std::vector<
       argument.conditional = word.conditional;
       const bool exact = word.span.end - word.span.begin == word.text.size();
       if (equal != std::string::npos) {
-        ArgumentValue value{word.text.substr(equal + 1), word.span, word.literal, word.default_of};
+        ArgumentValue value{word.text.substr(equal + 1), word.span, word.literal, word.default_of,
+                            word.several};
         if (exact) {
           value.span.begin = word.span.begin + static_cast<std::uint32_t>(equal + 1);
           argument.flag_span.end = word.span.begin + static_cast<std::uint32_t>(equal);
@@ -64,6 +65,26 @@ std::vector<Argument> group(const std::vector<ExpandedWord>& words, std::vector<
   return arguments;
 }
 
+/// `python $SCRIPT --x`, `torchrun --nnodes 2 $SCRIPT --x`: behind the word that can only be the program.
+std::size_t behind_unknown_program(const std::vector<ExpandedWord>& words) {
+  const std::string& first = words.front().text;
+  const std::string_view starter = std::string_view(first).substr(first.rfind('/') + 1);
+  if (starter != "torchrun" && !starter.starts_with("python")) return 0;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (is_option(words[i])) {  // with its value
+      const bool has_value = is_flag(words[i]) && words[i].text.find('=') == std::string::npos &&
+                             i + 1 < words.size() && words[i + 1].literal && !is_option(words[i + 1]);
+      i += has_value ? 1 : 0;
+    } else if (words[i].literal) {
+      return 0;
+    } else if (words[i].text.find('@') ==
+               std::string::npos) {  // no list, which holds the starter's own words
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
 /// Where the words of the Python program begin: behind `x.py`, or behind `-m module`. None of these: 0.
 std::size_t behind_program(const std::vector<ExpandedWord>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -81,7 +102,7 @@ std::size_t behind_program(const std::vector<ExpandedWord>& words) {
       if (module.find("torch.distributed") == std::string::npos && module != "torchrun") return i + 2;
     }
   }
-  return 0;
+  return words.empty() ? 0 : behind_unknown_program(words);
 }
 
 constexpr int kTrains = 2;
@@ -120,6 +141,7 @@ class CommandFinder {
   void move_rest(ArgumentList& list) {
     list.variables = std::move(variables_known_);
     list.open_variables = std::move(variables_open_);
+    list.absent = std::move(plain_list_ ? lines_absent_ : best_absent_);
     if (plain_list_) return;
     list.further_commands = std::move(further_);
     for (StatedVariable& stated : best_variables_)
@@ -145,6 +167,13 @@ class CommandFinder {
     }
     std::vector<ExpandedWord> words;
     for (const ShellWord& word : command.words) variables_.expand(word, words);
+    // Variables that hold nothing where the environment does not say otherwise.
+    std::vector<ArgumentValue> absent;
+    std::erase_if(words, [&](const ExpandedWord& word) {
+      const bool is_absent = word.text.empty() && !word.default_of.empty();
+      if (is_absent) absent.push_back(to_value(word));
+      return is_absent;
+    });
     if (words.empty()) return;
     if (words.front().text == ":") {
       for (const ShellWord& word : command.words) variables_.take_defaults(word);
@@ -156,7 +185,10 @@ class CommandFinder {
     any_command_ = true;
     if (is_first && depth == 0 && is_flag(words.front())) plain_list_ = true;
     const bool holds_script = depth < kMaxScripts && read_script_words(command, words, depth, conditional);
-    if (plain_list_ && depth == 0) lines_.insert(lines_.end(), words.begin(), words.end());
+    if (plain_list_ && depth == 0) {
+      lines_.insert(lines_.end(), words.begin(), words.end());
+      lines_absent_.insert(lines_absent_.end(), absent.begin(), absent.end());
+    }
     const auto flags = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), is_flag));
     const int rank = rank_of(words);
     if (flags == 0) return;
@@ -169,6 +201,7 @@ class CommandFinder {
     best_rank_ = rank;
     best_flags_ = flags;
     best_ = std::move(words);
+    best_absent_ = std::move(absent);
     best_variables_.clear();
     for (const ShellAssignment& assignment : command.assignments) {
       // Where the command runs, its variables are set: the command's own condition is none of theirs.
@@ -258,6 +291,7 @@ class CommandFinder {
   std::vector<SyntaxProblem>& problems_;
   ShellVariables variables_;
   std::vector<ExpandedWord> best_, lines_;
+  std::vector<ArgumentValue> best_absent_, lines_absent_;
   std::size_t best_flags_ = 0;
   int best_rank_ = -1;
   Span best_span_;

@@ -42,6 +42,7 @@ void put(ExpandedWord& word, const ExpandedPiece& piece, bool started) {
   word.text += piece.text;
   word.literal = word.literal && piece.literal;
   word.conditional = word.conditional || piece.conditional;
+  word.several = word.several || piece.several;
   if (!piece.default_of.empty()) word.default_of = piece.default_of;
   if (!started) {
     word.span = piece.span;
@@ -54,11 +55,14 @@ void put(ExpandedWord& word, const ExpandedPiece& piece, bool started) {
 void split(const std::vector<ExpandedPiece>& pieces, std::vector<ExpandedWord>& out) {
   ExpandedWord current;
   bool started = false;
+  std::vector<ExpandedWord> absent;
   const auto finish = [&] {
     if (started) out.push_back(std::exchange(current, {}));
     started = false;
   };
   for (const ExpandedPiece& piece : pieces) {
+    if (piece.text.empty() && !piece.default_of.empty())
+      absent.push_back({{}, piece.span, true, piece.conditional, piece.default_of});
     if (piece.quoted || !piece.expanded || !piece.literal) {
       put(current, piece, started);
       started = true;
@@ -82,6 +86,48 @@ void split(const std::vector<ExpandedPiece>& pieces, std::vector<ExpandedWord>& 
     }
   }
   finish();
+  out.insert(out.end(), absent.begin(), absent.end());
+}
+
+/// Behind the expansion that begins at `at`; what stands in its braces or parentheses belongs to it.
+std::size_t behind_expansion(std::string_view text, std::size_t at) {
+  if (text[at] == '`') return std::min(text.find('`', at + 1), text.size() - 1) + 1;
+  int depth = 0;
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '{') ++depth;
+    if ((text[i] == ')' || text[i] == '}') && --depth <= 0) return i + 1;
+    if (depth == 0) return i;
+  }
+  return text.size();
+}
+
+/// `"--x $Y"` of an array that is used without quotes: blanks outside of its expansions part the words.
+void split_unknown(const ExpandedWord& item, std::vector<ExpandedWord>& out) {
+  const std::string_view text = item.text;
+  std::size_t begin = std::string_view::npos;
+  bool literal = true;
+  const auto finish = [&](std::size_t end) {
+    if (begin == std::string_view::npos) return;
+    ExpandedWord word = item;
+    word.text = std::string(text.substr(begin, end - begin));
+    word.literal = literal;
+    word.several = !literal;
+    out.push_back(std::move(word));
+    begin = std::string_view::npos;
+    literal = true;
+  };
+  for (std::size_t at = 0; at < text.size() && out.size() <= kMaxWords;) {
+    const char c = text[at];
+    if (std::string_view(" \t\r\n").find(c) != std::string_view::npos) {
+      finish(at++);
+      continue;
+    }
+    if (begin == std::string_view::npos) begin = at;
+    const bool expands = c == '$' || c == '`';
+    literal = literal && !expands && c != '{';
+    at = expands ? behind_expansion(text, at) : at + 1;
+  }
+  finish(text.size());
 }
 
 }  // namespace
@@ -175,7 +221,7 @@ void ShellVariables::expand(const ShellWord& word, std::vector<ExpandedWord>& ou
   if (const ShellPart* only = only_expansion(word); only != nullptr && only->kind == ShellPart::Kind::array) {
     const auto found = bindings_.find(only->text);
     if (found == bindings_.end() || !found->second.known) {
-      out.push_back({word.text(), word.span, false, false, {}});
+      out.push_back({word.text(), word.span, false, false, {}, true});
       return;
     }
     if (found->second.is_array) {
@@ -185,10 +231,12 @@ void ShellVariables::expand(const ShellWord& word, std::vector<ExpandedWord>& ou
         ExpandedPiece piece{item.text, item.span,        item.literal,   only->quoted,
                             true,      item.conditional, item.default_of};
         if (!within_bounds(piece)) return;
-        if (only->quoted || !item.literal)
+        if (only->quoted)
           out.push_back(item);
-        else
+        else if (item.literal)
           split({piece}, out);
+        else
+          split_unknown(item, out);
       }
       return;
     }
@@ -230,16 +278,22 @@ std::vector<ExpandedPiece> ShellVariables::pieces(const ShellWord& word) {
       if (part.kind == ShellPart::Kind::defaulted && found == bindings_.end()) {
         piece.text = part.fallback;
         piece.literal = true;
+        piece.quoted = part.quoted || part.fallback_quoted;
         piece.default_of = part.text;
         const auto size = static_cast<std::uint32_t>(part.fallback.size());
-        if (part.span.end > part.span.begin + size) {
-          piece.span.end = part.span.end - 1;
+        const std::uint32_t quote = part.fallback_quoted ? 1 : 0;
+        if (part.span.end > part.span.begin + size + quote) {
+          piece.span.end = part.span.end - 1 - quote;
           piece.span.begin = piece.span.end - size;
         }
       } else {
         piece.text = ShellWord{{part}, part.span}.text();
       }
     }
+    // `"$@"` and `"${X[@]:1}"` are several words in spite of the quotes.
+    const bool is_list = part.kind == ShellPart::Kind::array || part.text.starts_with("${@") ||
+                         part.text.find("[@]") != std::string::npos;
+    piece.several = !piece.literal && (!part.quoted || is_list);
     within_bounds(piece);
     out.push_back(std::move(piece));
   }
@@ -260,6 +314,7 @@ void ShellVariables::append_known(const Binding& binding, const ShellPart& part,
   for (ExpandedPiece& piece : held) {
     piece.quoted = part.quoted;
     piece.expanded = true;
+    piece.several = !piece.literal && !part.quoted;
     if (!within_bounds(piece)) return;
     out.push_back(std::move(piece));
   }

@@ -21,6 +21,7 @@ struct ExpandedPiece {
   bool expanded = false;  ///< comes from a variable
   bool conditional = false;
   std::string default_of;  ///< the variable whose default it is
+  bool several = false;    ///< not literal: may be any number of words
   bool exact() const { return span.end - span.begin == text.size(); }
 };
 
@@ -30,6 +31,7 @@ struct ExpandedWord {
   bool literal = true;
   bool conditional = false;
   std::string default_of;
+  bool several = false;
 };
 
 class ShellVariables {
@@ -39,7 +41,8 @@ class ShellVariables {
   void assign(const ShellAssignment& assignment, bool conditional);
   /// `: ${X:=value}` gives X its default.
   void take_defaults(const ShellWord& word);
-  /// Appends the words that the word stands for, blanks of unquoted expansions split.
+  /// Appends the words that the word stands for, blanks of unquoted expansions split. One that is a stated
+  /// default without text stays, as an empty word of that variable.
   void expand(const ShellWord& word, std::vector<ExpandedWord>& out);
   /// Keeps what is known of a piece, for the text of a script made of it; gives its mark (-1: nothing
   /// special).

@@ -260,7 +260,7 @@ class ShellReader : ShellWordReader {
       assignment.value.span = span(opening, at_);
       return assignment;
     }
-    assignment.value = take_word();
+    assignment.value = take_word(false);
     return assignment;
   }
 

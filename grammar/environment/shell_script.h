@@ -22,14 +22,15 @@ struct ShellPart {
     variable,   ///< `$X`, `${X}`
     array,      ///< `${X[@]}`, `${X[*]}`, `$@`
     defaulted,  ///< `${X:-text}`, `${X:=text}`, `${X-text}`; `fallback` holds the text
-    opaque      ///< command substitution, arithmetic, other expansions; text as written
+    opaque      ///< command substitution, arithmetic, braces, other expansions; text as written
   };
   Kind kind = Kind::literal;
   std::string text;  ///< literal text, variable name, or the opaque source text
   std::string fallback;
   bool quoted = false;  ///< stands in double or single quotes: no word splitting
   Span span;
-  int mark = -1;  ///< of the piece it comes from, in a text that was put together
+  int mark = -1;                 ///< of the piece it comes from, in a text that was put together
+  bool fallback_quoted = false;  ///< the fallback stands in quotes of its own
 };
 
 /// One word; its parts stand directly behind each other.

@@ -1,5 +1,7 @@
 #include "grammar/environment/shell_word_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,8 @@ namespace capstan {
 namespace {
 
 constexpr int kMaxNesting = 200;
+constexpr std::size_t kLongestBraces = 1024;
+constexpr int kDeepestBraces = 16;
 
 bool ends_word(char c) {
   return is_shell_blank(c) || is_shell_operator(c) || c == '<' || c == '>';
@@ -44,7 +48,7 @@ void ShellWordReader::skip_blanks() {
   }
 }
 
-ShellWord ShellWordReader::take_word() {
+ShellWord ShellWordReader::take_word(bool expands_braces) {
   ShellWord word;
   const std::size_t begin = at_;
   std::string literal;
@@ -88,9 +92,24 @@ ShellWord ShellWordReader::take_word() {
     } else if (c == '"') {
       flush(false);
       take_double_quoted(word);
+    } else if (starts_with("$'")) {
+      flush(false);
+      take_escaped_quote(word);
+    } else if (starts_with("$\"")) {  // a text to translate
+      flush(false);
+      ++at_;
+      take_double_quoted(word);
     } else if (c == '$' || c == '`') {
       flush(false);
       take_expansion(word, false);
+    } else if (const std::size_t behind = c == '{' && expands_braces ? behind_braces() : at_; behind > at_) {
+      flush(false);
+      const std::size_t opening = std::exchange(at_, behind);
+      word.parts.push_back({ShellPart::Kind::opaque,
+                            std::string(text_.substr(opening, behind - opening)),
+                            {},
+                            false,
+                            span(opening, behind)});
     } else {
       literal += c;
       ++at_;
@@ -147,6 +166,56 @@ void ShellWordReader::take_double_quoted(ShellWord& word) {
   if (at_ < text_.size()) ++at_;
 }
 
+void ShellWordReader::take_escaped_quote(ShellWord& word) {
+  const std::size_t opening = at_;
+  at_ += 2;
+  std::string text;
+  bool known = true;
+  for (; at_ < text_.size() && text_[at_] != '\''; ++at_) {
+    if (text_[at_] != '\\' || at_ + 1 >= text_.size()) {
+      text += text_[at_];
+      continue;
+    }
+    constexpr std::string_view kLetters = "abeEfnrtv\\'\"?", kMeanings = "\a\b\x1B\x1B\f\n\r\t\v\\'\"?";
+    const std::size_t letter = kLetters.find(text_[++at_]);
+    known = known && letter != std::string_view::npos;  // `\x41` and other numbers are left to a shell
+    if (known) text += kMeanings[letter];
+  }
+  if (at_ >= text_.size()) {
+    report("the quote is not closed", opening);
+    return;
+  }
+  ++at_;
+  word.parts.push_back({known ? ShellPart::Kind::literal : ShellPart::Kind::opaque,
+                        known ? text : std::string(text_.substr(opening, at_ - opening)),
+                        {},
+                        true,
+                        span(opening, at_)});
+}
+
+std::size_t ShellWordReader::behind_braces() const {
+  int depth = 0;
+  bool several = false;
+  const std::size_t end = std::min(text_.size(), at_ + kLongestBraces);
+  for (std::size_t i = at_; i < end; ++i) {
+    const char c = text_[i];
+    if (c == '\\') {
+      ++i;
+    } else if (c == '\'' || c == '"') {
+      i = std::min(text_.find(c, i + 1), end);
+    } else if (c == '{') {
+      if (++depth > kDeepestBraces) return at_ + 1;
+    } else if (c == '}') {
+      if (--depth == 0) return several ? i + 1 : at_;
+    } else if (c == ',' || text_.substr(i, 2) == "..") {
+      several = true;
+    } else if (ends_word(c)) {
+      return at_;
+    }
+  }
+  return end == text_.size() ? at_ : at_ + 1;  // too long to tell: what it means is left to a shell
+}
+
 void ShellWordReader::take_expansion(ShellWord& word, bool quoted) {
   const std::size_t begin = at_;
   const auto add = [&](ShellPart::Kind kind, std::string_view text, std::string_view fallback = {}) {
@@ -185,9 +254,15 @@ void ShellWordReader::take_expansion(ShellWord& word, bool quoted) {
     if (rest.empty()) return add(ShellPart::Kind::variable, name);
     if (rest == "[@]" || rest == "[*]") return add(ShellPart::Kind::array, name);
     for (const std::string_view sign : {":-", ":=", "-", "="}) {
-      if (rest.starts_with(sign) && rest.find_first_of("$`\"'\\") == std::string_view::npos) {
-        return add(ShellPart::Kind::defaulted, name, rest.substr(sign.size()));
-      }
+      if (!rest.starts_with(sign)) continue;
+      std::string_view fallback = rest.substr(sign.size());
+      const bool in_quotes = fallback.size() > 1 && (fallback.front() == '"' || fallback.front() == '\'') &&
+                             fallback.front() == fallback.back();
+      if (in_quotes) fallback = fallback.substr(1, fallback.size() - 2);
+      if (fallback.find_first_of("$`\"'\\") != std::string_view::npos) break;
+      add(ShellPart::Kind::defaulted, name, fallback);
+      word.parts.back().fallback_quoted = in_quotes;
+      return;
     }
     return opaque();
   }
@@ -247,7 +322,8 @@ std::string ShellWord::text() const {
         out += part.text == "@" ? "$@" : "${" + part.text + "[@]}";
         break;
       case ShellPart::Kind::defaulted:
-        out += "${" + part.text + ":-" + part.fallback + "}";
+        out += fmt::format("${{{}:-{}{}{}}}", part.text, part.fallback_quoted ? "\"" : "", part.fallback,
+                           part.fallback_quoted ? "\"" : "");
         break;
       case ShellPart::Kind::literal:
       case ShellPart::Kind::opaque:

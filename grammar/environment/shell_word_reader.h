@@ -35,8 +35,9 @@ class ShellWordReader {
   void skip_blanks();
   /// From an opening parenthesis to behind its closing one; quotes inside are respected.
   void skip_parentheses();
-  /// Up to a blank, an operator or a redirection; may be empty. Problems: what is not closed.
-  ShellWord take_word();
+  /// Up to a blank, an operator or a redirection; may be empty. Problems: what is not closed. `{a,b}` is
+  /// several words in a command, and text in the value of an assignment.
+  ShellWord take_word(bool expands_braces = true);
 
   SourceId source_;
   std::string_view text_;
@@ -46,6 +47,10 @@ class ShellWordReader {
  private:
   void take_double_quoted(ShellWord& word);
   void take_expansion(ShellWord& word, bool quoted);
+  /// `$'a\n'`; the reader stands on the `$`.
+  void take_escaped_quote(ShellWord& word);
+  /// Behind `{a,b}` or `{1..3}` at the place of the reader; the place itself when none begins there.
+  std::size_t behind_braces() const;
 };
 
 }  // namespace capstan

@@ -83,6 +83,7 @@ class Mapper {
         implied_(OriginKind::imported, context.file) {}
 
   std::vector<Layer> run() {
+    for (const ArgumentValue& word : list_.absent) report_default(word);
     for (const ArgumentValue& word : list_.loose) take_loose(word);
     for (const Argument& argument : list_.arguments) take(argument);
     for (const Argument& argument : list_.launcher) take_launcher(argument);
@@ -106,6 +107,10 @@ class Mapper {
 
  private:
   void take(const Argument& given) {
+    if (given.flag.find_first_of("$`{") != std::string::npos) {  // `--$NAME`, `--{a,b}`
+      report_further({given.flag, given.flag_span, false});
+      return;
+    }
     ++context_.record.total;
     const Flag* flag = builtin_flag_table().find(given.flag);
     const Argument argument = flag == nullptr ? given : without_further(given, *flag);
@@ -115,7 +120,7 @@ class Mapper {
                      argument.flag_span);
       return;
     }
-    if (!argument.conditional) present_.insert(flag->name);
+    (argument.conditional ? doubtful_ : present_).insert(flag->name);
     check_release(*flag, argument.flag_span);
     if (!flag->irrelevant.empty()) {
       context_.record.irrelevant.push_back({flag->name, flag->irrelevant, argument.flag_span});
@@ -191,29 +196,60 @@ class Mapper {
   /// Takes away what a shell may turn into further arguments: `--swiglu $EXTRA`.
   Argument without_further(const Argument& given, const Flag& flag) {
     Argument argument = given;
-    const std::size_t takes = flag.takes == FlagValue::none ? 0 : flag.is_list ? given.values.size() : 1;
-    while (argument.values.size() > takes && !argument.values.back().literal) {
-      report_further(argument.values.back());
+    if (flag.is_list) {  // the first word is the list's own; a later one may end it
+      const auto may_end = [](const ArgumentValue& value) { return !value.literal && value.several; };
+      const auto begin = argument.values.begin() + (argument.values.empty() ? 0 : 1);
+      const auto found = std::find_if(begin, argument.values.end(), may_end);
+      std::for_each(found, argument.values.end(), [&](const ArgumentValue& value) {
+        if (may_end(value)) report_further(value);
+      });
+      // Behind a list in quotes come arguments; the words of a variable may belong to this one.
+      if (found != argument.values.end() && found->text.find('@') != std::string::npos)
+        argument.values.erase(found, argument.values.end());
+      return argument;
+    }
+    const std::size_t takes = flag.takes == FlagValue::none ? 0 : 1;
+    while (argument.values.size() > takes) {
+      const ArgumentValue& last = argument.values.back();
+      if (!last.literal)
+        report_further(last);
+      else if (last.text.starts_with('@'))
+        report_arguments_file(last);
+      else
+        break;
       argument.values.pop_back();
     }
     return argument;
   }
 
+  /// What the file holds is meant to count, so that nothing is concluded from absent arguments.
+  void report_arguments_file(const ArgumentValue& word) {
+    report_unknown(context_, word.text,
+                   fmt::format("Megatron-LM reads no files of arguments, so `{}` is no argument", word.text),
+                   word.span);
+    further_.insert({word.span.begin, word.text});
+    context_.record.unset_is_open = true;
+  }
+
+  /// Any argument may come with the word: what the text does not set need not hold its default.
   void report_further(const ArgumentValue& word) {
-    context_.sink.problem("EX004", fmt::format("the arguments in `{}` are not known here", word.text),
-                          word.span);
+    if (!further_.insert({word.span.begin, word.text}).second) return;
+    context_.sink.problem(
+        "EX004",
+        fmt::format("the arguments in `{}` are not known here; keys that no other argument sets are open",
+                    word.text),
+        word.span);
     context_.record.not_literal.push_back({word.text, "further arguments", word.span});
+    context_.record.unset_is_open = true;
   }
 
   void take_loose(const ArgumentValue& word) {
     if (!word.literal) return report_further(word);
     ++context_.record.total;
-    report_unknown(
-        context_, word.text,
-        word.text.starts_with('@')
-            ? fmt::format("Megatron-LM reads no files of arguments, so `{}` is no argument", word.text)
-            : fmt::format("`{}` stands before the first argument, where none takes it", word.text),
-        word.span);
+    if (word.text.starts_with('@')) return report_arguments_file(word);
+    report_unknown(context_, word.text,
+                   fmt::format("`{}` stands before the first argument, where none takes it", word.text),
+                   word.span);
   }
 
   /// Of equal arguments the last one holds; one that says something else is seldom meant to stand there.
@@ -231,12 +267,12 @@ class Mapper {
 
   void report_default(const ArgumentValue& value) {
     if (value.default_of.empty() || !defaults_.emplace(value.span.begin, value.default_of).second) return;
-    context_.sink.problem(
-        "EX009",
-        fmt::format("`{}` is taken as `{}`, the default stated here; the environment may hold "
-                    "another value",
-                    value.default_of, value.text),
-        value.span);
+    const std::string taken = value.text.empty() ? "empty" : "`" + value.text + "`";
+    context_.sink.problem("EX009",
+                          fmt::format("`{}` is taken as {}, the default stated here; the environment may "
+                                      "hold another value",
+                                      value.default_of, taken),
+                          value.span);
   }
 
   void check_release(const Flag& flag, Span place) {
@@ -363,6 +399,7 @@ class Mapper {
   void add_layout_stages() {
     const ArgumentValue* layout = value_of("--pipeline-model-parallel-layout");
     const ArgumentValue* ranks_value = value_of("--pipeline-model-parallel-size");
+    if (!further_.empty() && ranks_value == nullptr) return;
     if (layout == nullptr || given_.has("model.virtual_pipeline_model_parallel_size")) return;
     const auto stages = read_pipeline_layout(Value(layout->text));
     const auto ranks =
@@ -382,7 +419,8 @@ class Mapper {
     if (per_stage == nullptr || given_.has("model.virtual_pipeline_model_parallel_size")) return;
     const auto number = [&](std::string_view flag, std::int64_t absent) -> std::optional<std::int64_t> {
       const ArgumentValue* value = value_of(flag);
-      return value == nullptr ? std::optional(absent) : to_integer(value->text);
+      if (value != nullptr) return to_integer(value->text);
+      return further_.empty() ? std::optional(absent) : std::nullopt;
     };
     const auto size = to_integer(per_stage->text);
     const auto layers = number("--num-layers", 0), ranks = number("--pipeline-model-parallel-size", 1);
@@ -396,12 +434,21 @@ class Mapper {
 
   void add_implied() {
     const auto is_present = [&](const std::string& flag) { return present_.contains(flag); };
+    const auto may_be_present = [&](const std::string& flag) {
+      return present_.contains(flag) || doubtful_.contains(flag);
+    };
     for (const ImpliedSetting& implied : builtin_flag_table().implied) {
-      if (!std::all_of(implied.when.begin(), implied.when.end(), is_present)) continue;
+      if (!std::all_of(implied.when.begin(), implied.when.end(), may_be_present)) continue;
       if (std::any_of(implied.unless.begin(), implied.unless.end(), is_present)) continue;
+      const bool known = std::all_of(implied.when.begin(), implied.when.end(), is_present) &&
+                         std::none_of(implied.unless.begin(), implied.unless.end(), may_be_present) &&
+                         (implied.unless.empty() || further_.empty());
       for (const auto& [key, value] : implied.sets) {
         if (!knows(context_.view, key) || given_.has(key)) continue;
-        implied_.set(key, Span{}, value, Span{});
+        if (known)
+          implied_.set(key, Span{}, value, Span{});
+        else
+          implied_.set_unknown(key, Span{}, Span{});
       }
     }
     implied_.set("target.frontend", Span{}, Value("megatron-lm"), Span{});
@@ -410,7 +457,8 @@ class Mapper {
   const ArgumentList& list_;
   const ReadContext& context_;
   LayerBuilder given_, implied_;
-  std::set<std::string> present_;
+  std::set<std::string> present_, doubtful_;                  ///< doubtful: added under a condition
+  std::set<std::pair<std::uint32_t, std::string>> further_;   ///< words that may hold any arguments
   std::set<std::pair<std::uint32_t, std::string>> defaults_;  ///< reported ones
   std::map<std::string, std::string> said_;                   ///< values by argument, as written
 };

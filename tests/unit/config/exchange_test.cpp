@@ -202,6 +202,37 @@ TEST(MapArguments, ReportsWhatItCannotUse) {
   EXPECT_EQ(read.record.not_literal.size(), 1u);
 }
 
+TEST(MapArguments, WordsThatMayHoldArgumentsLeaveKeysOpen) {
+  for (const char* const word : {"\"$@\"", "$EXTRA", "${EXTRA[@]}", "--swiglu $EXTRA", "--lr 1e-4 $EXTRA",
+                                 "--data-path $BLEND \"$@\"", "--$NAME 3", "--swiglu @more"}) {
+    const Read read("a.sh", "python pretrain_gpt.py --bf16 --num-layers 4 " + std::string(word) + "\n",
+                    "megatron-lm-0.19");
+    ASSERT_TRUE(read.good) << word;
+    EXPECT_TRUE(read.record.unset_is_open) << word;
+    EXPECT_EQ(read.value("model.num_layers"), "4") << word;
+    // What holds only without some argument is not known.
+    EXPECT_EQ(read.value("model.cp_comm_type"), "\"?\"") << word;
+    EXPECT_EQ(read.value("ddp.grad_reduce_in_fp32"), "\"?\"") << word;
+    EXPECT_EQ(read.value("model.deallocate_pipeline_outputs"), "true") << word;
+  }
+  for (const char* const word : {"", "--lr $LR", "--data-path $BLEND", "--data-path a/$X b", "${EXTRA:-}"}) {
+    const Read read("a.sh", "python $SCRIPT --bf16 --num-layers 4 " + std::string(word) + "\n",
+                    "megatron-lm-0.19");
+    EXPECT_FALSE(read.record.unset_is_open) << word;
+    EXPECT_EQ(read.value("model.cp_comm_type"), "\"p2p\"") << word;
+  }
+}
+
+TEST(MapArguments, AnArgumentUnderAConditionImpliesNothingForSure) {
+  const Read read("a.sh",
+                  "A=(--num-layers 4)\nif x; then A+=(--swiglu --bf16); fi\npython train.py ${A[@]}\n",
+                  "megatron-lm-0.19");
+  EXPECT_EQ(read.value("model.bias_activation_fusion"), "\"?\"");
+  EXPECT_EQ(read.value("ddp.grad_reduce_in_fp32"), "\"?\"");
+  EXPECT_EQ(read.value("model.cp_comm_type"), "\"p2p\"");
+  EXPECT_FALSE(read.record.unset_is_open);
+}
+
 TEST(FunctionalTest, FollowsTheLaunchersRules) {
   const Read read(
       "m.yaml",

@@ -27,6 +27,7 @@ std::string arguments(std::string text) {
     }
     for (const Argument& argument : list->launcher) out += "L" + argument.flag + ";";
     for (const ArgumentValue& word : list->loose) out += "W" + word.text + (word.literal ? "" : "?") + ";";
+    for (const ArgumentValue& word : list->absent) out += "0" + word.default_of + ";";
     for (const Span& command : list->further_commands) out += "+" + std::string(sources.text(command)) + ";";
     for (const EnvironmentVariable& variable : list->variables)
       out += "$" + variable.name + "=" + variable.value + ";";
@@ -88,6 +89,51 @@ TEST(MegatronArguments, TakesStatedDefaults) {
   EXPECT_EQ(arguments("W=8\npython t.py --z ${W:-4}\n"), "--z 8<8>;");
   EXPECT_EQ(arguments(": ${W:=16}\npython t.py --z $W\n"), "--z 16{W}<16>;");
   EXPECT_EQ(arguments("TP=${TP:-2}\npython t.py --z $TP\n"), "--z 2{TP}<2>;");
+  EXPECT_EQ(arguments("python t.py --z ${W:-\"a b\"}\n"), "--z a b{W}<a b>;");
+  EXPECT_EQ(arguments("python t.py --z 1 ${W:-}\n"), "--z 1<1>;0W;");
+  EXPECT_EQ(arguments("A=\"--z 1 ${W-}\"\npython t.py $A\n"), "--z 1<1>;0W;");
+}
+
+TEST(MegatronArguments, QuotesWithEscapesAndBraces) {
+  EXPECT_EQ(arguments("python t.py --x $'a\\tb\\'' --y $\"c d\"\n"), "--x a\tb'<$'a\\tb\\''>;--y c d<c d>;");
+  EXPECT_EQ(arguments("python t.py --x $'\\x41'\n"), "--x $'\\x41'?<$'\\x41'>;");
+  EXPECT_EQ(arguments("python t.py --x p{a,b}q --y {1..3}\n"), "--x p{a,b}q?<p{a,b}q>;--y {1..3}?<{1..3}>;");
+  // No expansion: quotes, a single item, values of variables, backslashes.
+  EXPECT_EQ(arguments("A={a,b}\npython t.py --x '{a,b}' {a} {} \\{a,b} $A\n"),
+            "--x {a,b}<{a,b}> {a}<{a}> {}<{}> {a,b}<\\{a,b}> {a,b}<{a,b}>;");
+  EXPECT_EQ(arguments("A=({a,b})\npython t.py --x ${A[@]}\n"), "--x {a,b}?<{a,b}>;");
+  EXPECT_EQ(arguments("python t.py --x $'open\n"), "--x;!the quote is not closed");
+  const std::string deep(100000, '{');
+  EXPECT_EQ(arguments("python t.py --x " + deep + "\n"), "--x " + deep + "?<" + deep + ">;");
+}
+
+TEST(MegatronArguments, WordsThatMayBeSeveral) {
+  const auto several = [](const std::string& word) {
+    SourceMap sources;
+    const SourceId id =
+        sources.add("run.sh", "A=(--z \"$U\")\nB=\"$U\"\npython t.py --x " + word + "\n", SourceKind::file);
+    std::vector<SyntaxProblem> problems;
+    const auto list = parse_megatron_arguments(id, sources, problems);
+    const ArgumentValue& value = list->arguments.back().values.back();
+    return !value.literal && value.several;
+  };
+  for (const char* const word : {"$@", "\"$@\"", "\"${U[@]}\"", "\"${U[@]:1}\"", "\"${@:2}\"", "$U", "${U}",
+                                 "$(cat f)", "`cat f`", "{a,b}", "${A[@]}", "$B"})
+    EXPECT_TRUE(several(word)) << word;
+  for (const char* const word : {"a", "\"$U\"", "\"$(cat f)\"", "\"${A[@]}\"", "\"$B\"", "'$@'"})
+    EXPECT_FALSE(several(word)) << word;
+}
+
+TEST(MegatronArguments, SplitsElementsWhosePartsAreNotKnown) {
+  EXPECT_EQ(arguments("A=(\"--x $U/a\" \"--y 3 $(f 1 2)b\")\npython t.py ${A[@]}\n"),
+            "--x $U/a?<--x $U/a>;--y 3<--y 3 $(f 1 2)b> $(f 1 2)b?<--y 3 $(f 1 2)b>;");
+}
+
+TEST(MegatronArguments, AProgramOfUnknownNameTakesNoArguments) {
+  EXPECT_EQ(arguments("python $S --x 1\n"), "--x 1<1>;");
+  EXPECT_EQ(arguments("torchrun --nnodes 2 ${D[@]} $S --x 1\n"), "--x 1<1>;L--nnodes;");
+  EXPECT_EQ(arguments("python $S $MORE --x 1\n"), "--x 1<1>;W$MORE?;");
+  EXPECT_EQ(arguments("run $S --x 1\n"), "--x 1<1>;W$S?;");
 }
 
 TEST(MegatronArguments, KeepsWhatIsAddedUnderACondition) {
