@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/plan/binding.h"
@@ -17,6 +18,57 @@ std::int64_t needed(EffectiveConfig& config, const char* path, const char* what,
   return config.integer(path, 1, most, 1);
 }
 
+constexpr std::int64_t kMostChannels = 4096;
+
+/// The framework fills in what is not given, from values that were: those are what a problem is about.
+void bind_head_width(EffectiveConfig& config, ModelSpec& spec) {
+  Dims& dims = spec.dims;
+  const bool given = config.is_set("model.kv_channels");
+  const bool sound =
+      !config.was_refused("model.hidden_size") && !config.was_refused("model.num_attention_heads");
+  const Value stated = config.value("model.kv_channels");
+  dims.head_dim = std::max<std::int64_t>(1, dims.hidden / dims.heads);
+  if (given) {
+    dims.head_dim = config.integer("model.kv_channels", 1, kMostChannels, dims.head_dim);
+  } else if (stated.kind() == Value::Kind::integer && sound) {
+    dims.head_dim = stated.integer();
+  }
+  if (!sound || config.was_refused("model.kv_channels")) {
+    dims.head_dim = 1;
+  } else if (dims.head_dim < 1 || dims.head_dim > kMostChannels) {
+    config.problem("LW003", "model.hidden_size",
+                   fmt::format("each of {} heads would have {} channels; a plan takes 1 to {}", dims.heads,
+                               dims.head_dim, kMostChannels),
+                   "give another number of heads, or `model.kv_channels`");
+    dims.head_dim = 1;
+  } else if (stated.is_none() && dims.hidden % dims.heads != 0) {
+    config.problem(
+        "LW003", "model.num_attention_heads",
+        fmt::format("{} attention heads do not divide the hidden size {}", dims.heads, dims.hidden),
+        "set `model.kv_channels`, or choose a number of heads that divides");
+  } else if (dims.heads * dims.head_dim > kMostWidth) {
+    config.problem("LW003", "model.num_attention_heads",
+                   fmt::format("{} heads of {} channels are wider than a plan can hold ({})", dims.heads,
+                               dims.head_dim, kMostWidth));
+  }
+}
+
+std::int64_t bind_feed_forward_width(EffectiveConfig& config, std::int64_t hidden) {
+  if (config.is_set("model.ffn_hidden_size"))
+    return config.integer("model.ffn_hidden_size", 1, kMostWidth, 4 * hidden);
+  const Value derived = config.value("model.ffn_hidden_size");
+  const std::int64_t width = derived.kind() == Value::Kind::integer ? derived.integer() : 4 * hidden;
+  if (config.was_refused("model.hidden_size")) return 4 * hidden;
+  if (width >= 1 && width <= kMostWidth) return width;
+  config.problem(
+      "LW003", "model.hidden_size",
+      fmt::format("the feed-forward width that follows from `model.hidden_size = {}` is {}; a plan "
+                  "takes at most {}",
+                  hidden, width, kMostWidth),
+      "give `model.ffn_hidden_size`, or a smaller model");
+  return 1;
+}
+
 void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
   Dims& dims = spec.dims;
   dims.layers = needed(config, "model.num_layers", "number of transformer layers", kMostLayers);
@@ -28,7 +80,8 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
   dims.heads = needed(config, "model.num_attention_heads", "number of query heads", kMostHeads);
   // The framework fills in the number of heads; 0 when that is missing, which was reported above.
   const bool groups_follow =
-      config.value("model.num_query_groups") == Value(0) && !config.is_set("model.num_query_groups");
+      !config.is_set("model.num_query_groups") &&
+      (config.value("model.num_query_groups") == Value(0) || config.was_refused("model.num_attention_heads"));
   dims.kv_heads =
       groups_follow ? dims.heads : config.integer("model.num_query_groups", 1, kMostHeads, dims.heads);
   if (dims.heads % dims.kv_heads != 0) {
@@ -36,19 +89,8 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
         "LW003", "model.num_query_groups",
         fmt::format("{} query groups do not divide {} attention heads", dims.kv_heads, dims.heads));
   }
-  const auto channels = config.integer("model.kv_channels", 1, 4096);
-  if (!channels && dims.hidden % dims.heads != 0) {
-    config.problem(
-        "LW003", "model.num_attention_heads",
-        fmt::format("{} attention heads do not divide the hidden size {}", dims.heads, dims.hidden),
-        "set `model.kv_channels`, or choose a number of heads that divides");
-  }
-  dims.head_dim = channels.value_or(std::max<std::int64_t>(1, dims.hidden / dims.heads));
-  if (dims.heads * dims.head_dim > kMostWidth) {
-    config.problem("LW003", "model.num_attention_heads",
-                   "heads times channels is larger than a plan can hold");
-  }
-  dims.ffn_hidden = config.integer("model.ffn_hidden_size", 1, kMostWidth, 4 * dims.hidden);
+  bind_head_width(config, spec);
+  dims.ffn_hidden = bind_feed_forward_width(config, dims.hidden);
 
   const auto model_length = config.integer("model.seq_length", 1, kMostPositions);
   const auto data_length = config.integer("dataset.seq_length", 1, kMostPositions);
@@ -78,7 +120,8 @@ void bind_vocabulary(EffectiveConfig& config, ModelSpec& spec) {
     dims.vocab = kByteTokens;
   } else {
     dims.vocab = needed(config, "model.vocab_size", "number of tokens", kMostVocabulary);
-    if (bytes && stated.kind() == Value::Kind::integer && stated.integer() > 0 && dims.vocab < kByteTokens) {
+    if (bytes && stated.kind() == Value::Kind::integer && stated.integer() > 0 &&
+        stated.integer() < kByteTokens) {
       config.problem("LW003", "model.vocab_size",
                      fmt::format("bytes of text need {} tokens, the model has {}", kByteTokens, dims.vocab),
                      "leave `model.vocab_size` out, or set it to 256 or more");

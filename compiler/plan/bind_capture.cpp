@@ -94,4 +94,18 @@ void bind_capture(EffectiveConfig& config, ModelSpec& spec) {
   }
 }
 
+void check_warmup(EffectiveConfig& config, const ModelSpec& spec) {
+  if (spec.capture.extent == CaptureSpec::Extent::none) return;
+  const std::int64_t warmup = spec.schedule.warmup_steps, steps = spec.schedule.train_steps;
+  if (steps > warmup + 1) return;
+  std::string path = spec.capture.impl_key;
+  if (config.is_set("execute.steps")) path = "execute.steps";
+  if (config.is_set("model.cuda_graph_warmup_steps")) path = "model.cuda_graph_warmup_steps";
+  config.problem(
+      "LW007", path,
+      fmt::format("{} steps of warm-up leave nothing {} in a run of {}: what is captured has no effect",
+                  warmup, steps > warmup ? "to replay" : "to capture", steps),
+      fmt::format("train for more than {} steps, or lower `model.cuda_graph_warmup_steps`", warmup + 1));
+}
+
 }  // namespace capstan::plan

@@ -20,6 +20,7 @@ std::optional<ModelSpec> bind_model(const BindRequest& request, Sink& sink) {
   check_fp8_extents(config, spec);
   bind_recompute(config, spec);
   bind_capture(config, spec);
+  check_warmup(config, spec);
   judge_unread_settings(config);
   const bool usable = !own.has_errors();
   for (Diagnostic& diagnostic : own.take()) sink.report(std::move(diagnostic));

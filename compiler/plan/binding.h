@@ -17,6 +17,8 @@ void bind_training(EffectiveConfig& config, ModelSpec& spec);
 // bind_capture.cpp: recompute and graphs
 void bind_recompute(EffectiveConfig& config, ModelSpec& spec);
 void bind_capture(EffectiveConfig& config, ModelSpec& spec);
+/// Says when the run ends before anything is captured or replayed; call when steps and capture are known.
+void check_warmup(EffectiveConfig& config, const ModelSpec& spec);
 // unsupported.cpp: refuses what the runtime cannot do; call before the others
 void refuse_unsupported(EffectiveConfig& config);
 /// Judges every setting that nothing has read; call last.

@@ -51,7 +51,7 @@ void EffectiveConfig::problem(const char* code, std::string_view path, std::stri
 void EffectiveConfig::require(std::string_view path, const char* what) {
   if (is_set(path)) {
     // Set, but to something impossible: where its reader has said so, once is enough.
-    if (refused_.contains(std::string(path))) return;
+    if (was_refused(path)) return;
     const Value found = value(path);
     problem("LW003", path,
             fmt::format("`{}` is {}; a plan needs {} ({})", path, to_text(found),

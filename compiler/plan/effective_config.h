@@ -46,6 +46,8 @@ class EffectiveConfig {
   /// Reports `code` at the key's place; `help` is the way out.
   void problem(const char* code, std::string_view path, std::string message, std::string help = {});
   void require(std::string_view path, const char* what);  ///< LW002
+  /// Whether a problem was reported at the key: what follows from its value is then no news.
+  bool was_refused(std::string_view path) const { return refused_.find(path) != refused_.end(); }
   /// Counts the key as dealt with, without reading it.
   void note_used(std::string_view path) { used_.insert(std::string(path)); }
   bool was_used(std::string_view path) const { return used_.find(path) != used_.end(); }
@@ -65,7 +67,7 @@ class EffectiveConfig {
   const Facts* final_facts_;
   const SourceMap* sources_;
   Sink& sink_;
-  std::set<std::string> refused_;  ///< keys that a problem was told of
+  std::set<std::string, std::less<>> refused_;  ///< keys that a problem was told of
   std::set<std::string, std::less<>> used_;
 };
 

@@ -88,6 +88,55 @@ constexpr std::array kLimits = {
     Limit{"dataset.eod_mask_loss", kOff, "tokens without loss"},
 };
 
+/// A key that asks for another training than the plan's, where a layer of the config gives it a value other
+/// than off. Not told by the schema's effect: it speaks of what the framework does with the key.
+struct Feature {
+  const char* path;     ///< a key, or a prefix that ends in a dot
+  const char* subject;  ///< "the runtime ..."
+  const char* way_out;
+};
+
+constexpr const char* kLeaveOut = "leave the key out for a run by Capstan";
+constexpr const char* kOwnCheckpoints =
+    "leave the key out for a run by Capstan; `capstan-run --resume` goes on from a checkpoint of its own";
+constexpr const char* kOwnLength = "leave the key out for a run by Capstan, and give `execute.steps`";
+
+constexpr std::array kFeatures = {
+    Feature{"model.attn_logit_softcapping", "does not cap attention scores", kLeaveOut},
+    Feature{"model.final_logit_softcapping", "does not cap logits", kLeaveOut},
+    Feature{"model.use_inference_optimized_layers", "has no layers for inference", kLeaveOut},
+    Feature{"train.skip_train", "only trains; it has no run that evaluates alone", kLeaveOut},
+    Feature{"validation.skip_train", "only trains; it has no run that evaluates alone", kLeaveOut},
+    Feature{"train.num_epochs", "does not count epochs", "give `train.train_iters` instead"},
+    Feature{"train.exit_interval", "ends at the last step only", kOwnLength},
+    Feature{"train.exit_duration_in_mins", "ends at the last step only", kOwnLength},
+    Feature{"train.step_batch_size_schedule", "has no batch size that changes", kLeaveOut},
+    Feature{"checkpoint.load", "reads no checkpoint of the framework", kOwnCheckpoints},
+    Feature{"checkpoint.pretrained_checkpoint", "reads no checkpoint of the framework", kOwnCheckpoints},
+    Feature{"checkpoint.finetune", "reads no checkpoint of the framework", kOwnCheckpoints},
+    Feature{"dataset.inter_document_masking", "has no attention masks within a sequence", kLeaveOut},
+    Feature{"rerun_state_machine.error_injection_rate", "injects no errors into results",
+            "leave the key out; `capstan-run --inject` has drills of its own"},
+    Feature{"peft.", "trains all weights; it has no adapters", "leave the section out for a run by Capstan"},
+    Feature{"optimizer_config_override_provider.", "has one optimizer for all weights",
+            "leave the section out for a run by Capstan"},
+    Feature{"arguments.perform_rl_step", "has no reinforcement learning", kLeaveOut},
+    Feature{"arguments.sft", "has no fine-tuning on conversations", kLeaveOut},
+    Feature{"arguments.init_method_xavier_uniform", "draws initial weights from a normal distribution",
+            kLeaveOut},
+    Feature{"arguments.freeze_all_layers", "trains all weights", kLeaveOut},
+    Feature{"arguments.phase_transition_iterations", "trains in one phase", kLeaveOut},
+    Feature{"arguments.logits_load_dir", "learns from tokens, not from another model's logits", kLeaveOut},
+    Feature{"arguments.fim_data", "does not rearrange documents for filling in", kLeaveOut},
+    Feature{"arguments.spec", "has no models from a specification in Python", kLeaveOut},
+    Feature{"arguments.retro_add_retriever", "has no retrieval", kLeaveOut},
+    Feature{"arguments.bert_load", "reads no checkpoint of the framework", kOwnCheckpoints},
+    Feature{"arguments.ict_load", "reads no checkpoint of the framework", kOwnCheckpoints},
+    Feature{"arguments.kitchen_config_file", "has no quantisation by a file", kLeaveOut},
+    Feature{"arguments.kitchen_recipe_number", "has no quantisation by a recipe's number", kLeaveOut},
+    Feature{"arguments.te_precision_config_file", "has no precision by a file", kLeaveOut},
+};
+
 /// Settings that change neither what is computed nor how well: the framework's switches between kernels,
 /// allocators and communication that Capstan's runtime decides itself. Those of effect `model` or `numerics`
 /// in the schema stand here; others need no entry.
@@ -187,9 +236,28 @@ bool lists(const Names& names, std::string_view path) {
   return std::find(names.begin(), names.end(), path) != names.end();
 }
 
+/// Once for a section of several settings.
+void refuse_features(EffectiveConfig& config) {
+  for (const Feature& feature : kFeatures) {
+    const std::string_view wanted = feature.path;
+    const bool whole_section = wanted.back() == '.';
+    for (const auto& [path, setting] : config.config().settings) {
+      if (whole_section ? !starts_with(path, wanted) : path != wanted) continue;
+      if (is_off(setting.value)) continue;
+      config.note_used(path);
+      config.problem(
+          "LW001", path,
+          fmt::format("`{} = {}`: Capstan's runtime {}", path, to_text(setting.value), feature.subject),
+          feature.way_out);
+      if (whole_section) break;
+    }
+  }
+}
+
 }  // namespace
 
 void refuse_unsupported(EffectiveConfig& config) {
+  refuse_features(config);
   for (const Limit& limit : kLimits) {
     const Value value = config.value(limit.path);
     const bool fits =

@@ -1,6 +1,5 @@
 #include "grammar/source/source_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "grammar/source/input_file.h"
 
 namespace capstan {
 namespace {
@@ -106,11 +107,8 @@ std::string_view SourceMap::text(Span span) const {
 }
 
 std::optional<std::string> read_text_file(const std::string& path, ReadFailure& failure) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    failure.reason = std::strerror(errno);
-    return std::nullopt;
-  }
+  const int file = open_input_file(path, failure.reason);
+  if (file < 0) return std::nullopt;
   struct Closer {
     int descriptor;
     ~Closer() { ::close(descriptor); }
@@ -118,10 +116,6 @@ std::optional<std::string> read_text_file(const std::string& path, ReadFailure& 
   struct stat status {};
   if (::fstat(file, &status) != 0) {
     failure.reason = std::strerror(errno);
-    return std::nullopt;
-  }
-  if (S_ISDIR(status.st_mode)) {
-    failure.reason = "is a directory";
     return std::nullopt;
   }
   const std::string too_large = "is larger than " + std::to_string(kMaxSourceBytes >> 20) + " MiB";

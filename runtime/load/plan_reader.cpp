@@ -1,6 +1,7 @@
 #include "runtime/load/plan_reader.h"
 
-#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "grammar/source/input_file.h"
 #include "grammar/source/sha256.h"
 #include "runtime/load/check_op.h"
 #include "runtime/load/check_order.h"
@@ -432,12 +434,13 @@ Outcome<LoadedPlan> load_plan(const std::string& path) {
     return run_problem("RN001", fmt::format("`{}` cannot be read: {}", path, why), {{"path", path}});
   };
   std::string text;
-  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return refused(std::error_code(errno, std::generic_category()).message());
-  struct stat facts {};
-  if (fstat(fileno(file), &facts) == 0 && S_ISDIR(facts.st_mode)) {
-    if (file != stdin) std::fclose(file);
-    return refused("is a directory");
+  std::string reason_not;
+  const int opened = path == "-" ? STDIN_FILENO : open_input_file(path, reason_not);
+  if (opened < 0) return refused(reason_not);
+  std::FILE* file = path == "-" ? stdin : fdopen(opened, "rb");
+  if (file == nullptr) {
+    ::close(opened);
+    return refused(std::error_code(errno, std::generic_category()).message());
   }
   std::vector<char> chunk(1 << 16);
   std::size_t got;

@@ -362,6 +362,59 @@ TEST(BindModel, SettingsWithoutEffectAreListedNotIgnored) {
                                                       "`model.moe_router_topk`"));
 }
 
+TEST(BindModel, WhatAsksForAnotherTrainingIsRefusedWhateverTheSchemaCallsItsEffect) {
+  const auto refused = [](const std::string& text, const char* stack = "bridge-0.4") {
+    return bind_spec(kSmall + text, stack).errors();
+  };
+  EXPECT_THAT(bind_spec(with_model("attn_logit_softcapping = 50.0")).errors(),
+              ElementsAre("LW001 model.attn_logit_softcapping"));  // 50 is the default of the models that cap
+  EXPECT_THAT(refused("[validation]\nskip_train = true\n"), ElementsAre("LW001 validation.skip_train"));
+  EXPECT_THAT(refused("[checkpoint]\nload = \"old\"\n"), ElementsAre("LW001 checkpoint.load"));
+  EXPECT_THAT(refused("[peft]\ndim = 8\nalpha = 16\n"), ElementsAre("LW001 peft.alpha"));  // once
+  // Off is off.
+  EXPECT_THAT(refused("[validation]\nskip_train = false\n[checkpoint]\nfinetune = false\n"), IsEmpty());
+}
+
+/// The small config with another value for one of its keys.
+std::string with_value(const std::string& key, const std::string& value) {
+  std::string text = kSmall;
+  const std::size_t at = text.find(key + " = ");
+  EXPECT_NE(at, std::string::npos) << key;
+  return text.replace(at, text.find('\n', at) - at, key + " = " + value);
+}
+
+TEST(BindModel, ARefusedValueIsToldOnce) {
+  for (const char* key : {"hidden_size", "num_attention_heads", "vocab_size"}) {
+    EXPECT_THAT(bind_spec(with_value(key, "1000000000000") + "[dataset]\npath = \"x\"\n").errors(),
+                ElementsAre(std::string("LW003 model.") + key));
+  }
+  EXPECT_THAT(bind_spec(with_model("kv_channels = 1000000000000")).errors(),
+              ElementsAre("LW003 model.kv_channels"));
+}
+
+TEST(BindModel, WhatFollowsFromAValueIsBlamedOnThatValue) {
+  const Bound wide_heads = bind_spec(with_value("hidden_size", "1048576"));
+  EXPECT_THAT(wide_heads.errors(), ElementsAre("LW003 model.hidden_size"));
+  EXPECT_THAT(wide_heads.diagnostics[0].message, HasSubstr("each of 4 heads would have 262144 channels"));
+  const Bound wide = bind_spec(with_value("hidden_size", "1048576\nkv_channels = 16"));
+  EXPECT_THAT(wide.errors(), ElementsAre("LW003 model.hidden_size"));
+  EXPECT_THAT(wide.diagnostics[0].message, HasSubstr("is 4194304"));  // 4 times the hidden size
+}
+
+TEST(BindModel, AWarmUpThatOutlastsTheRunIsSaid) {
+  const auto said = [](const char* warmup) {
+    const Bound bound = bind_spec(with_model(std::string("cuda_graph_impl = \"local\"\ncuda_graph_scope = "
+                                                         "[\"full_iteration\"]\nuse_te_rng_tracker = "
+                                                         "true\ncuda_graph_warmup_steps = ") +
+                                             warmup) +
+                                  "[execute]\nsteps = 10\n");
+    return bound.diagnostics.empty() ? "" : bound.diagnostics[0].code + " " + bound.diagnostics[0].message;
+  };
+  EXPECT_EQ(said("8"), "");
+  EXPECT_THAT(said("9"), HasSubstr("nothing to replay in a run of 10"));
+  EXPECT_THAT(said("100"), HasSubstr("LW007 100 steps of warm-up leave nothing to capture in a run of 10"));
+}
+
 TEST(BindModel, UnknownModelSettingsAreRefused) {
   // Known to the schema, without meaning for the runtime, and not at its default.
   EXPECT_THAT(bind_spec(with_model("softmax_type = \"learnable\"")).errors(),
