@@ -126,10 +126,12 @@ std::string text_of(const nlohmann::json& json, const char* key) {
 }  // namespace
 
 void read_cases(const std::string& path, ConformanceCases& cases) {
+  const std::size_t before = cases.size();
   for_lines(path, [&](const nlohmann::json& json, const Place& place) {
     const bool is_new = cases.emplace(json["id"].get<std::string>(), read_case(json, place)).second;
     if (!is_new) place.fail(fmt::format("case `{}` is given twice", json["id"].get<std::string>()));
   });
+  if (cases.size() == before) throw UsageError(fmt::format("`{}` holds no case", path));
 }
 
 std::vector<RealVerdict> read_verdicts(const std::string& path) {
@@ -144,6 +146,7 @@ std::vector<RealVerdict> read_verdicts(const std::string& path) {
     verdict.message = text_of(json, "message");
     verdicts.push_back(std::move(verdict));
   });
+  if (verdicts.empty()) throw UsageError(fmt::format("`{}` holds no verdict", path));
   return verdicts;
 }
 

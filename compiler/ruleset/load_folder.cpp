@@ -75,13 +75,20 @@ std::vector<RuleFile> load_rule_files(const std::string& folder, const std::stri
     for (const RuleProblem& problem : problems) {
       sink.problem(problem.missing_field ? "RU002" : "RU001", describe(problem), problem.where);
     }
-    if (syntax) files.push_back({prefix + path, std::move(*syntax), false});
+    if (!syntax) continue;
+    if (syntax->rules.empty() && syntax->rewrites.empty() && syntax->defines.empty() && problems.empty())
+      sink.problem("RU001", "the file holds no item: it needs a `rule`, a `rewrite` or a `define`",
+                   {source, 0, 0});
+    files.push_back({prefix + path, std::move(*syntax), false});
   }
   return files;
 }
 
 std::vector<RuleFile> load_rule_folder(const std::string& folder, SourceMap& sources, Sink& sink) {
+  const std::size_t problems = sink.diagnostics().size();
   std::vector<RuleFile> files = load_rule_files(folder, (fs::path(folder) / "").string(), sources, sink);
+  if (files.empty() && sink.diagnostics().size() == problems)
+    sink.problem("SY002", fmt::format("the folder `{}` holds no `.rule` file", folder), {});
   for (RuleFile& file : files) file.of_user = true;
   return files;
 }

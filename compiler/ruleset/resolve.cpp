@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -36,6 +37,17 @@ struct Pending {
   bool good = true;
   bool reach_unknown = false;  // its releases are wrong
 };
+
+/// "2026-08-22"; the grammar has seen to the digits.
+bool is_day(const std::string& date) {
+  if (date.size() != 10) return false;
+  const int year = std::stoi(date.substr(0, 4));
+  const auto month = static_cast<unsigned>(std::stoi(date.substr(5, 2)));
+  const auto day = static_cast<unsigned>(std::stoi(date.substr(8, 2)));
+  return std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month),
+                                     std::chrono::day(day))
+      .ok();
+}
 
 class RuleSetResolver {
  public:
@@ -89,6 +101,11 @@ class RuleSetResolver {
     pending.name_span = syntax.code.span;
     item.sources = syntax.sources;
     item.evidence = syntax.evidence;
+    for (const EvidenceSyntax& evidence : syntax.evidence) {
+      if (!is_day(evidence.date.text))
+        problem(pending, "RU001", fmt::format("`{}` is no day of the calendar", evidence.date.text),
+                evidence.date.span);
+    }
     for (const auto& [name, enforcer] : kEnforcers) {
       if (name == syntax.enforcer.text) item.enforcer = enforcer;
     }

@@ -352,6 +352,14 @@ TypedExpr ExpressionResolver::resolve_set_operator(const Expr& expr, Kinds& kind
   return out;
 }
 
+namespace {
+
+bool is_zero(const TypedExpr& expr) {
+  return expr.op == ExprOp::literal && (expr.literal == Value(0) || expr.literal == Value(0.0));
+}
+
+}  // namespace
+
 TypedExpr ExpressionResolver::resolve_arithmetic(const Expr& expr, Kinds& kinds) {
   TypedExpr out = typed(expr);
   bool integers = expr.op != ExprOp::divide;
@@ -366,6 +374,10 @@ TypedExpr ExpressionResolver::resolve_arithmetic(const Expr& expr, Kinds& kinds)
     out.literal = negate_number(out.children[0].literal);
     out.children.clear();
   }
+  const bool divides =
+      expr.op == ExprOp::divide || expr.op == ExprOp::floor_divide || expr.op == ExprOp::modulo;
+  if (divides && is_zero(out.children[1]))
+    problem("RU004", fmt::format("`{}` divides by zero: it is always none", print(expr)), expr.span);
   kinds = of_bits((integers ? kKindInteger : kKindNumber) | kKindNone);
   if (out.op == ExprOp::literal) kinds = kinds_of(out.literal);
   return out;
@@ -421,6 +433,8 @@ TypedExpr ExpressionResolver::resolve_call(const Expr& expr, Kinds& kinds) {
     const int mask = index == 0 ? info->first : info->second;
     require_kinds(expr.children[index], arguments[index], mask, describe(of_bits(mask)).c_str());
   }
+  if (info->function == RuleFunction::kDivides && is_zero(out.children[0]))
+    problem("RU004", fmt::format("`{}` never holds: nothing is a multiple of zero", print(expr)), expr.span);
   kinds = of_bits(info->result);
   switch (info->function) {
     case RuleFunction::kTokens:

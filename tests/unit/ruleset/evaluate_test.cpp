@@ -26,8 +26,8 @@ TEST(Evaluate, Arithmetic) {
   EXPECT_EQ(value_of("-7 % 3"), "2");
   EXPECT_EQ(value_of("7 % -3"), "-2");
   EXPECT_EQ(value_of("7 / 2"), "3.5");
-  EXPECT_EQ(value_of("1 // 0"), "none");
-  EXPECT_EQ(value_of("1.0 % 0"), "none");
+  EXPECT_EQ(value_of("1 // (1 - 1)"), "none");
+  EXPECT_EQ(value_of("1.0 % (1 - 1)"), "none");
   EXPECT_EQ(value_of("2 + 3 * 4 - 1"), "13");
   EXPECT_EQ(value_of("1 + 0.5"), "1.5");
   EXPECT_EQ(value_of("9223372036854775807 + 1"), "none");
@@ -87,7 +87,7 @@ TEST(Evaluate, Functions) {
       "true");
   EXPECT_EQ(value_of("max(2, 3) - min(2.5, 3)"), "0.5");
   EXPECT_EQ(value_of("abs(-4)"), "4");
-  EXPECT_EQ(value_of("divides(4, 12) and not divides(5, 12) and not divides(0, 12)"), "true");
+  EXPECT_EQ(value_of("divides(4, 12) and not divides(5, 12) and not divides(1 - 1, 12)"), "true");
   EXPECT_EQ(value_of("sum({1, 2, 3.5})"), "6.5");
   EXPECT_EQ(value_of("if 1 < 2 then \"yes\" else \"no\""), "\"yes\"");
 }
