@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -20,6 +21,9 @@ using plan::Role;
 
 constexpr const char* kFormat = "capstan-checkpoint-1";
 constexpr const char* kTrajectory = "trajectory.";
+constexpr const char* kDataTokens = "data.tokens";
+constexpr const char* kDataDigest = "data.digest";
+constexpr const char* kOpOrder = "ops order";
 
 bool is_state(const plan::Buffer& buffer) {
   switch (buffer.role) {
@@ -47,6 +51,20 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return "[" + text + "]";
 }
 
+/// Values of an attribute over all ops that have it; of many, the first and a digest.
+std::string summary_of(const std::set<std::string>& values) {
+  constexpr std::size_t kListed = 4;
+  std::string text;
+  Sha256 all;
+  std::size_t listed = 0;
+  for (const std::string& value : values) {
+    all.update(value + ";");
+    if (listed++ < kListed) text += (text.empty() ? "" : ", ") + value;
+  }
+  if (values.size() <= kListed) return text;
+  return fmt::format("{} and {} more ({})", text, values.size() - kListed, all.finish().substr(0, 8));
+}
+
 bool same_shape(const TensorInfo& tensor, const plan::Buffer& buffer) {
   return tensor.dtype == buffer.dtype && tensor.shape == buffer.shape;
 }
@@ -61,7 +79,7 @@ bool parse_step(const std::map<std::string, std::string>& metadata, std::uint64_
 }
 
 std::optional<Diagnostic> find_difference(const SafetensorsFile& file, const std::string& path,
-                                          const LoadedPlan& loaded) {
+                                          const LoadedPlan& loaded, const DataIdentity& data) {
   const auto differs = [&](const std::string& what) {
     return run_problem("RN042", fmt::format("the checkpoint `{}` belongs to another plan: {}", path, what),
                        {{"path", path}, {"plan_digest", loaded.digest}},
@@ -71,14 +89,40 @@ std::optional<Diagnostic> find_difference(const SafetensorsFile& file, const std
   if (const auto format = metadata.find("format"); format == metadata.end() || format->second != kFormat) {
     return run_problem("RN041", fmt::format("`{}` is no checkpoint of capstan-run", path), {{"path", path}});
   }
-  for (const auto& [name, value] : trajectory(loaded.plan)) {
+  const std::map<std::string, std::string> course = trajectory(loaded.plan, data);
+  const auto held = [&](const std::string& name) {
     const auto entry = metadata.find(kTrajectory + name);
-    if (entry == metadata.end())
-      return differs(fmt::format("`{}` is {} in the plan and absent in the checkpoint", name, value));
-    if (entry->second != value) {
-      return differs(
-          fmt::format("`{}` is {} in the checkpoint and {} in the plan", name, entry->second, value));
+    return entry == metadata.end() ? std::string("nothing") : entry->second;
+  };
+  // Extents first: attributes follow from them. The order of ops and the data last: another plan has others
+  // by right.
+  std::string other, other_data, other_order;
+  for (const auto& [name, value] : course) {
+    if (held(name) == value) continue;
+    if (name == kDataTokens || name == kDataDigest) {
+      if (other_data.empty())
+        other_data = fmt::format("`{}` is {} in the checkpoint and {} now", name, held(name), value);
+    } else if (name == kOpOrder) {
+      other_order = "its ops come in another order, or belong to other layers";
+    } else if (other.empty() || name.rfind("dims.", 0) == 0) {
+      other = fmt::format("`{}` is {} in the checkpoint and {} in the plan", name, held(name), value);
+      if (name.rfind("dims.", 0) == 0) break;
     }
+  }
+  for (const auto& [name, value] : metadata) {
+    if (!other.empty() || name.rfind(kTrajectory, 0) != 0) continue;
+    const std::string own = name.substr(std::string_view(kTrajectory).size());
+    if (!course.contains(own))
+      other = fmt::format("`{}` is {} in the checkpoint and nothing in the plan", own, value);
+  }
+  if (!other.empty()) return differs(other);
+  if (!other_order.empty()) return differs(other_order);
+  if (!other_data.empty()) {
+    return run_problem(
+        "RN042",
+        fmt::format("the data are not those that the checkpoint `{}` was trained on: {}", path, other_data),
+        {{"path", path}, {"data", loaded.plan.data.path}},
+        "put the data back, or start a new run without `--resume`");
   }
   std::size_t found = 0;
   for (const plan::Buffer& buffer : loaded.plan.buffers) {
@@ -97,10 +141,11 @@ std::optional<Diagnostic> find_difference(const SafetensorsFile& file, const std
   return std::nullopt;
 }
 
-Outcome<SafetensorsFile> open_checked(const std::string& path, const LoadedPlan& plan, Resumed& resumed) {
+Outcome<SafetensorsFile> open_checked(const std::string& path, const LoadedPlan& plan,
+                                      const DataIdentity& data, Resumed& resumed) {
   Outcome<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file.ok()) return file;
-  if (auto difference = find_difference(file.value(), path, plan)) return *difference;
+  if (auto difference = find_difference(file.value(), path, plan, data)) return *difference;
   resumed.path = path;
   if (!parse_step(file.value().metadata(), resumed.step)) {
     return run_problem("RN041", fmt::format("the checkpoint `{}` does not say its step", path),
@@ -132,7 +177,7 @@ Outcome<SafetensorsFile> open_checked(const std::string& path, const LoadedPlan&
 
 }  // namespace
 
-std::map<std::string, std::string> trajectory(const plan::Plan& plan) {
+std::map<std::string, std::string> trajectory(const plan::Plan& plan, const DataIdentity& data) {
   std::map<std::string, std::string> course;
   const plan::Dims& dims = plan.dims;
   const std::pair<const char*, std::int64_t> sizes[] = {{"layers", dims.layers},
@@ -151,23 +196,28 @@ std::map<std::string, std::string> trajectory(const plan::Plan& plan) {
   course["data.kind"] = plan.data.kind;
   course["data.path"] = plan.data.path;
   course["data.seed"] = fmt::format("{}", plan.data.seed);
-  // Every op but recomputed ones, whose numbers the originals give; attributes of the optimizer by name,
-  // because that is what people change between runs.
-  Sha256 ops;
+  if (!data.digest.empty()) {
+    course[kDataTokens] = fmt::format("{}", data.tokens);
+    course[kDataDigest] = data.digest;
+  }
+  // Every op but recomputed ones, whose numbers the originals give: how many of each kind and with which
+  // attributes, by name, because that is what can be told to people; and a digest of their order.
+  Sha256 order;
+  std::map<std::string, std::size_t> counts;
+  std::map<std::string, std::set<std::string>> attributes;
   for (const plan::Op& op : plan.ops) {
     if (op.phase == plan::Phase::recompute) continue;
-    ops.update(fmt::format("{} {} {};", plan::op_kind_name(op.kind), op.module, op.layer));
+    const std::string kind = plan::op_kind_name(op.kind);
+    order.update(fmt::format("{} {} {};", kind, op.module, op.layer));
+    ++counts[kind];
     for (const auto& [name, value] : op.attributes) {
-      if (op.kind == OpKind::adamw || op.kind == OpKind::learning_rate) {
-        // There may be two optimizer ops, with and without decay: the greater text stands for both.
-        std::string& entry = course[fmt::format("{}.{}", plan::op_kind_name(op.kind), name)];
-        entry = std::max(entry, text_of(value));
-      } else {
-        ops.update(fmt::format("{}={};", name, text_of(value)));
-      }
+      order.update(fmt::format("{}={};", name, text_of(value)));
+      attributes[fmt::format("{}.{}", kind, name)].insert(text_of(value));
     }
   }
-  course["ops"] = ops.finish().substr(0, 16);
+  for (const auto& [kind, count] : counts) course["ops." + kind] = fmt::format("{}", count);
+  for (const auto& [name, values] : attributes) course[name] = summary_of(values);
+  course[kOpOrder] = order.finish().substr(0, 16);
   return course;
 }
 
@@ -175,8 +225,8 @@ std::string checkpoint_path(const std::string& directory, std::uint64_t step) {
   return fmt::format("{}/step-{:08}.safetensors", directory, step);
 }
 
-Status save_checkpoint(const std::string& path, const LoadedPlan& loaded, Backend& backend,
-                       std::uint64_t step) {
+Status save_checkpoint(const std::string& path, const LoadedPlan& loaded, const DataIdentity& data,
+                       Backend& backend, std::uint64_t step) {
   std::vector<TensorInfo> tensors;
   std::vector<plan::BufferId> ids;
   for (const plan::Buffer& buffer : loaded.plan.buffers) {
@@ -190,7 +240,7 @@ Status save_checkpoint(const std::string& path, const LoadedPlan& loaded, Backen
       {"config_digest", loaded.plan.config_digest},
       {"step", fmt::format("{}", step)},
       {"rng_counter", fmt::format("{}", step * static_cast<std::uint64_t>(loaded.plan.dims.micro_batches))}};
-  for (const auto& [name, value] : trajectory(loaded.plan)) metadata[kTrajectory + name] = value;
+  for (const auto& [name, value] : trajectory(loaded.plan, data)) metadata[kTrajectory + name] = value;
   return write_safetensors(path, tensors, metadata, [&](std::size_t tensor, std::span<std::byte> to) {
     return backend.download(ids[tensor], to);
   });
@@ -216,17 +266,18 @@ Outcome<std::string> find_checkpoint(const std::string& given) {
   return run_problem("RN041", fmt::format("`{}` holds no checkpoint", given), {{"path", given}});
 }
 
-Outcome<Resumed> check_checkpoint(const std::string& path, const LoadedPlan& plan) {
+Outcome<Resumed> check_checkpoint(const std::string& path, const LoadedPlan& plan, const DataIdentity& data) {
   Resumed resumed;
-  Outcome<SafetensorsFile> file = open_checked(path, plan, resumed);
+  Outcome<SafetensorsFile> file = open_checked(path, plan, data, resumed);
   if (!file.ok()) return file.error();
   if (Status sound = file.value().check_digest(); !sound.ok()) return sound.error();
   return resumed;
 }
 
-Outcome<Resumed> load_checkpoint(const std::string& path, const LoadedPlan& loaded, Backend& backend) {
+Outcome<Resumed> load_checkpoint(const std::string& path, const LoadedPlan& loaded, const DataIdentity& data,
+                                 Backend& backend) {
   Resumed resumed;
-  Outcome<SafetensorsFile> file = open_checked(path, loaded, resumed);
+  Outcome<SafetensorsFile> file = open_checked(path, loaded, data, resumed);
   if (!file.ok()) return file.error();
   for (std::size_t i = 0; i < file.value().tensors().size(); ++i) {
     const plan::BufferId id = loaded.plan.buffer(file.value().tensors()[i].name).id;

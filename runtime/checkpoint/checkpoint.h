@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "runtime/data/data_identity.h"
 #include "runtime/device/backend.h"
 #include "runtime/load/plan_reader.h"
 
@@ -14,13 +15,14 @@ namespace capstan::runtime {
 
 /// What decides the bits of a run, by name: seed, dims, data, dtypes and shapes of the state, optimizer and
 /// schedule attributes, dropout. Capture, recompute and saving are not part of it: they change no bit.
-std::map<std::string, std::string> trajectory(const plan::Plan& plan);
+std::map<std::string, std::string> trajectory(const plan::Plan& plan, const DataIdentity& data);
 
 /// "DIR/step-00000012.safetensors"
 std::string checkpoint_path(const std::string& directory, std::uint64_t step);
 
 /// Downloads and writes the state after `step` steps. RN040.
-Status save_checkpoint(const std::string& path, const LoadedPlan& plan, Backend& backend, std::uint64_t step);
+Status save_checkpoint(const std::string& path, const LoadedPlan& plan, const DataIdentity& data,
+                       Backend& backend, std::uint64_t step);
 
 /// The checkpoint that `--resume` means: the file itself, or in a directory (or its `checkpoints` folder) the
 /// one of the highest step. RN041.
@@ -31,8 +33,9 @@ struct Resumed {
   std::string path;
 };
 /// Checks the file against the plan without touching a device: RN041 unreadable, RN042 names what differs.
-Outcome<Resumed> check_checkpoint(const std::string& path, const LoadedPlan& plan);
+Outcome<Resumed> check_checkpoint(const std::string& path, const LoadedPlan& plan, const DataIdentity& data);
 /// Uploads the state. The file is checked again.
-Outcome<Resumed> load_checkpoint(const std::string& path, const LoadedPlan& plan, Backend& backend);
+Outcome<Resumed> load_checkpoint(const std::string& path, const LoadedPlan& plan, const DataIdentity& data,
+                                 Backend& backend);
 
 }  // namespace capstan::runtime

@@ -209,7 +209,13 @@ Outcome<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
 
 Status SafetensorsFile::check_digest() const {
   const auto stated = metadata_.find(kDigest);
-  if (stated == metadata_.end()) return {};
+  if (stated == metadata_.end()) {
+    return run_problem("RN041",
+                       fmt::format("the checkpoint `{}` does not state the digest of its tensors (`{}`)",
+                                   file_.path(), kDigest),
+                       {{"path", file_.path()}},
+                       "every checkpoint of capstan-run has it; resume from one that nobody edited");
+  }
   std::vector<std::span<const std::byte>> in_order = contents_;
   std::sort(in_order.begin(), in_order.end(), [](auto a, auto b) { return a.data() < b.data(); });
   std::uint64_t digest = 0, words = 0;

@@ -39,7 +39,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  ///< by name
   std::span<const std::byte> bytes(std::size_t tensor) const { return contents_[tensor]; }
-  /// RN041 when the tensors do not have the digest that the metadata states; files without one pass.
+  /// RN041 when the tensors do not have the digest that the metadata states, or it states none.
   Status check_digest() const;
 
  private:

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,6 +41,15 @@ unsigned width_of(TokenType type) {
   return 0;  // f32 and f64 hold no tokens; further codes do not exist
 }
 
+/// Megatron names the pair by what both names begin with; who names one of the two files means the pair.
+std::string stem_of_pair(const std::string& given) {
+  const std::size_t dot = given.size() < 4 ? 0 : given.size() - 4;
+  const std::string suffix = given.substr(dot);
+  std::error_code error;
+  if ((suffix != ".bin" && suffix != ".idx") || std::filesystem::exists(given + ".idx", error)) return given;
+  return given.substr(0, dot);
+}
+
 class IndexedTokens final : public TokenSource {
  public:
   IndexedTokens(std::string path, MappedFile index, MappedFile data, TokenType type, std::uint64_t sequences,
@@ -67,6 +78,10 @@ class IndexedTokens final : public TokenSource {
     return {};
   }
   const std::string& name() const override { return path_; }
+  DataIdentity identity() const override {
+    const MappedFile* const files[] = {&index_, &data_};
+    return {count(), digest_of_files(files)};
+  }
 
  private:
   std::int32_t token_at(std::uint64_t offset) const {
@@ -98,7 +113,8 @@ class IndexedTokens final : public TokenSource {
 
 }  // namespace
 
-Outcome<std::unique_ptr<TokenSource>> open_megatron_indexed(const std::string& path) {
+Outcome<std::unique_ptr<TokenSource>> open_megatron_indexed(const std::string& given) {
+  const std::string path = stem_of_pair(given);
   Outcome<MappedFile> index = MappedFile::open(path + ".idx", "RN010", "the dataset's index");
   if (!index.ok()) return index.error();
   Outcome<MappedFile> data = MappedFile::open(path + ".bin", "RN010", "the dataset");
@@ -122,6 +138,26 @@ Outcome<std::unique_ptr<TokenSource>> open_megatron_indexed(const std::string& p
   if (sequences > room / 12 || documents > (room - 12 * sequences) / 8) {
     return broken(fmt::format("states {} sequences and {} documents, more than its {} bytes can hold",
                               sequences, documents, bytes.size()));
+  }
+  const std::uint64_t rest = room - 12 * sequences - 8 * documents;
+  // A byte for each sequence follows in datasets of several kinds of samples.
+  if (rest != 0 && rest != sequences) {
+    return broken(
+        fmt::format("has {} bytes behind its {} sequences and {} documents", rest, sequences, documents));
+  }
+  std::uint64_t document_end = 0;
+  for (std::uint64_t i = 0; i < documents; ++i) {
+    const auto end = index_value<std::int64_t>(bytes, kIndexHeaderBytes + 12 * sequences + 8 * i);
+    if (end < 0 || (i == 0 && end != 0) || static_cast<std::uint64_t>(end) < document_end ||
+        static_cast<std::uint64_t>(end) > sequences) {
+      return broken(fmt::format("ends document {} at sequence {}, after {} and of {}", i, end, document_end,
+                                sequences));
+    }
+    document_end = static_cast<std::uint64_t>(end);
+  }
+  if (documents == 0 || document_end != sequences) {
+    return broken(
+        fmt::format("ends its last document at sequence {}, but has {} sequences", document_end, sequences));
   }
   std::vector<std::uint64_t> starts = {0};
   starts.reserve(sequences + 1);

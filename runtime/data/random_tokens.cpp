@@ -23,6 +23,7 @@ class RandomTokens final : public TokenSource {
     return {};
   }
   const std::string& name() const override { return name_; }
+  DataIdentity identity() const override { return {count(), {}}; }
 
  private:
   PhiloxKey key_;

@@ -20,6 +20,10 @@ class TextTokens final : public TokenSource {
     return {};
   }
   const std::string& name() const override { return file_.path(); }
+  DataIdentity identity() const override {
+    const MappedFile* const files[] = {&file_};
+    return {count(), digest_of_files(files)};
+  }
 
  private:
   MappedFile file_;

@@ -56,6 +56,11 @@ class ShardTokens final : public TokenSource {
     return {};
   }
   const std::string& name() const override { return path_; }
+  DataIdentity identity() const override {
+    std::vector<const MappedFile*> files;
+    for (const Shard& shard : shards_) files.push_back(&shard.file);
+    return {count(), digest_of_files(files)};
+  }
 
  private:
   std::string path_;
@@ -109,8 +114,9 @@ Outcome<std::unique_ptr<TokenSource>> open_token_shards(const std::string& path)
           fmt::format("has the magic number {} and version {}, which are not llm.c's", magic, version));
     const unsigned width = narrow ? 2 : 4;
     const std::uint64_t room = (bytes.size() - kShardHeaderBytes) / width;
-    if (count < 0 || static_cast<std::uint64_t>(count) > room) {
-      return broken(fmt::format("states {} tokens, but has room for {}", count, room));
+    const std::uint64_t rest = (bytes.size() - kShardHeaderBytes) % width;
+    if (count < 0 || static_cast<std::uint64_t>(count) != room || rest != 0) {
+      return broken(fmt::format("states {} tokens, but holds {} and {} bytes", count, room, rest));
     }
     if (count == 0) continue;
     shards.push_back({std::move(file.value()), total, static_cast<std::uint64_t>(count), width});

@@ -175,8 +175,13 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
     const std::string wanted = option->set(result, value);
     if (!wanted.empty()) return refuse(fmt::format("`{}` is `{}`, must be {}", name, value, wanted));
     rounds_given = rounds_given || name == "--rounds";
+    if (name == "--device" || name == "--steps-ahead") result.for_cuda.push_back(name);
+    if (name == "--threads") result.for_host.push_back(name);
   }
   if (result.plan_path.empty()) return refuse("no plan given");
+  const std::vector<std::string>& foreign = result.backend == "host" ? result.for_cuda : result.for_host;
+  if ((result.backend == "host" || result.backend == "cuda") && !foreign.empty())
+    return refuse(fmt::format("`{}` has no effect with `--backend {}`", foreign.front(), result.backend));
   if (result.eager && (result.compare_eager || result.verify_every > 0)) {
     return refuse("`--eager` captures nothing, so it cannot go with `--compare` or `--verify-replay`");
   }

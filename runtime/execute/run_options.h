@@ -35,6 +35,7 @@ struct RunOptions {
       0;                    ///< steps in flight at most, where the device is asynchronous; 0: by their time
   std::int64_t device = 0;  ///< cuda device index
   std::int64_t teardown_seconds = 10;
+  std::vector<std::string> for_cuda, for_host;  ///< options that were given and concern one backend only
   Drill drill;
 };
 

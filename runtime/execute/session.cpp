@@ -46,6 +46,18 @@ Outcome<std::unique_ptr<Backend>> open_backend(const RunOptions& options, const 
   return make_host_backend(static_cast<unsigned>(options.threads));
 }
 
+/// Whether a step reads what the buffer holds before it writes there.
+bool is_read_first(const plan::Plan& plan, plan::BufferId buffer) {
+  const auto among = [buffer](const std::vector<plan::BufferId>& list) {
+    return std::find(list.begin(), list.end(), buffer) != list.end();
+  };
+  for (const plan::Op& op : plan.ops) {
+    if (among(op.inputs)) return true;
+    if (among(op.outputs)) return false;
+  }
+  return false;
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   if (bytes >= (1u << 30)) return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1u << 30));
   if (bytes >= (1u << 20)) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1u << 20));
@@ -117,19 +129,29 @@ class Session {
     Outcome<std::unique_ptr<TokenSource>> data = open_data(plan);
     if (!data.ok()) return data.error();
     data_ = std::move(data.value());
+    identity_ = data_->identity();
 
     std::string checkpoint;
     if (!options_.resume.empty()) {
       const Outcome<std::string> found = find_checkpoint(options_.resume);
       if (!found.ok()) return found.error();
       checkpoint = found.value();
-      const Outcome<Resumed> sound = check_checkpoint(checkpoint, *loaded_);
+      Outcome<Resumed> sound = check_checkpoint(checkpoint, *loaded_, identity_);
       if (!sound.ok()) return sound.error();
+      report_.first_step = static_cast<std::int64_t>(sound.value().step);
     }
+    if (Status sound = check_steps(plan); !sound.ok()) return sound;
     Outcome<std::unique_ptr<Backend>> backend = open_backend(options_, plan, cuda_);
     if (!backend.ok()) return backend.error();
     backend_ = std::move(backend.value());
     report_.device = backend_->device();
+    const bool on_host = report_.device.backend == "host";
+    for (const std::string& option : on_host ? options_.for_cuda : options_.for_host) {
+      std::fputs(
+          fmt::format("capstan-run: `{}` has no effect on the {} backend\n", option, report_.device.backend)
+              .c_str(),
+          stderr);
+    }
     Outcome<RunDirectory> folder =
         make_run_directory({options_.output, plan.config_name, options_.resume, options_.overwrite});
     if (!folder.ok()) return folder.error();
@@ -139,7 +161,7 @@ class Session {
     if (Status prepared = backend_->prepare(plan); !prepared.ok()) return prepared;
     if (Status filled = backend_->initialize(); !filled.ok()) return filled;
     if (!checkpoint.empty()) {
-      const Outcome<Resumed> resumed = load_checkpoint(checkpoint, *loaded_, *backend_);
+      const Outcome<Resumed> resumed = load_checkpoint(checkpoint, *loaded_, identity_, *backend_);
       if (!resumed.ok()) return resumed.error();
       report_.first_step = static_cast<std::int64_t>(resumed.value().step);
       report_.resumed_from = resumed.value().path;
@@ -175,6 +197,15 @@ class Session {
                          fmt::format("`--inject` names the buffer `{}`, which the plan does not have",
                                      options_.drill.buffer));
     }
+    if (options_.drill.kind == Drill::Kind::flip &&
+        !is_read_first(plan, plan.buffer(options_.drill.buffer).id)) {
+      return run_problem(
+          "RN036",
+          fmt::format("`--inject` names the buffer `{}`, which a step overwrites before it reads it: "
+                      "nothing of a changed bit could be seen",
+                      options_.drill.buffer),
+          {}, "name a buffer whose contents a step begins with: `rng_counter`, a parameter or a moment");
+    }
     const auto holds_the_op = [&](const plan::Segment& segment) {
       return segment.mode == plan::SegmentMode::graph && segment.first_op <= options_.drill.op &&
              options_.drill.op < segment.end_op;
@@ -188,12 +219,41 @@ class Session {
     return {};
   }
 
+  /// What is asked about steps must be about steps of this run.
+  Status check_steps(const plan::Plan& plan) const {
+    const std::int64_t first = report_.first_step, end = report_.target_steps;
+    if (first >= end) return {};  // nothing to do, which is said
+    if (options_.drill.kind == Drill::Kind::nan) {
+      const auto step = static_cast<std::int64_t>(options_.drill.step);
+      if (step < first || step >= end) {
+        return run_problem("RN036",
+                           fmt::format("`--inject nan:{}` names a step that the run does not do: it does {} "
+                                       "to {}, counted from 0",
+                                       step, first, end - 1));
+      }
+    }
+    if (options_.verify_every == 0) return {};
+    // Steps are numbered from 1 in what is verified; those of the warm-up are not replayed.
+    const std::int64_t first_captured = first + plan.schedule.warmup_steps + 1;
+    const std::int64_t first_verified =
+        (first_captured + options_.verify_every - 1) / options_.verify_every * options_.verify_every;
+    if (first_captured <= end && first_verified <= end) return {};
+    return run_problem(
+        "RN035",
+        first_captured > end
+            ? fmt::format("the run ends at step {}, and replays from step {} on: there is nothing to verify",
+                          end, first_captured)
+            : fmt::format("`--verify-replay {}` would verify step {} first, but the run ends at step {}",
+                          options_.verify_every, first_verified, end),
+        {}, "give more `--steps`, or verify more often");
+  }
+
   Status work() {
     Executor executor(loaded_->plan, *backend_);
     if (options_.drill.kind == Drill::Kind::fault)
       executor.fail_at_capture(static_cast<plan::OpId>(options_.drill.op));
     const Sampler sampler(loaded_->plan, *data_);
-    Run run{*loaded_, options_, *backend_, executor, sampler, directory_, report_};
+    Run run{*loaded_, options_, *backend_, executor, sampler, identity_, directory_, report_};
     if (Status worked = options_.compare_eager ? compare_with_eager(run) : train(run); !worked.ok())
       return worked;
     return options_.export_graphs ? export_graphs() : Status();
@@ -257,6 +317,7 @@ class Session {
   const CudaFactory& cuda_;
   std::unique_ptr<LoadedPlan> loaded_;
   std::unique_ptr<TokenSource> data_;
+  DataIdentity identity_;
   std::unique_ptr<Backend> backend_;
   RunDirectory folder_;
   std::string directory_;

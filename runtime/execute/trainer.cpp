@@ -288,7 +288,8 @@ class Trainer {
     const auto step = static_cast<std::uint64_t>(run_.report.steps_done);
     const std::string path = checkpoint_path(run_.directory + "/checkpoints", step);
     progress_.finish_line();
-    if (Status saved = save_checkpoint(path, run_.loaded, run_.backend, step); !saved.ok()) return saved;
+    if (Status saved = save_checkpoint(path, run_.loaded, run_.data, run_.backend, step); !saved.ok())
+      return saved;
     run_.report.checkpoints.push_back(path);
     saved_step_ = run_.report.steps_done;
     return {};

@@ -26,6 +26,7 @@ struct Run {
   Backend& backend;
   Executor& executor;
   const Sampler& sampler;
+  const DataIdentity& data;
   std::string directory;
   RunReport& report;
 

@@ -64,6 +64,14 @@ Status verify_step(Run& run) {
     return differs(run, fmt::format("the buffer `{}` after the step; the recordings with digests agree",
                                     plan.buffers[*buffer].name));
   }
+  if (run.options.drill.kind == Drill::Kind::flip) {
+    return run_problem(
+        "RN036",
+        fmt::format("`--inject` changed a bit of the buffer `{}`, and no op of step {} computed anything "
+                    "else for it: the drill shows nothing",
+                    run.options.drill.buffer, run.report.steps_done + 1),
+        {{"step", run.report.steps_done + 1}}, "name another buffer, such as `rng_counter`");
+  }
   return {};
 }
 

@@ -202,7 +202,8 @@ TEST_F(CapstanRun, RefusesACheckpointOfAnotherPlanAndNamesTheDifference) {
       << refusal(other);
   other = spec;
   other.hidden_dropout = 0.3;
-  EXPECT_NE(refusal(other).find("RN042"), std::string::npos) << refusal(other);
+  EXPECT_NE(refusal(other).find("is 0.1 in the checkpoint and 0.3 in the plan"), std::string::npos)
+      << refusal(other);
   // Capture and saving change no bit, so they may differ.
   other = plan::with_full_iteration(spec, true);
   other.schedule.save_every = 2;
@@ -233,12 +234,14 @@ TEST_F(CapstanRun, RefusesDamagedCheckpoints) {
   std::string flipped = good;
   flipped[good.size() - 3000] = static_cast<char>(flipped[good.size() - 3000] ^ 1);
   EXPECT_NE(refusal(flipped).find("do not have the digest"), std::string::npos);
-  // Counters that do not fit the step, under a digest that was taken out.
+  // A checkpoint without a digest is none of capstan-run's.
   const std::string digest = "\"data_digest\":\"";
   const std::size_t at = good.find(digest);
   ASSERT_NE(at, std::string::npos);
   std::string no_digest = good;
   no_digest.replace(at + 1, 4, "note");
+  EXPECT_NE(refusal(no_digest).find("does not state the digest"), std::string::npos);
+  // Counters that do not fit the step: seen before the digest is.
   for (const char* name : {"micro_batch_index", "rng_counter"}) {
     const json header = json::parse(good.substr(8, header_bytes(good)));
     const std::size_t place = 8 + header_bytes(good) + header[name]["data_offsets"][0].get<std::size_t>();
@@ -356,6 +359,61 @@ TEST_F(CapstanRun, RefusesDrillsOnWhatThePlanDoesNotHave) {
   EXPECT_NE(refusal("flip:no_such_buffer").find("`no_such_buffer`"), std::string::npos);
   EXPECT_NE(refusal("fault:100000").find("op 100000"), std::string::npos);
   refusal("fault:0");  // there is such an op, but no graph holds it
+}
+
+TEST_F(CapstanRun, RefusesDrillsThatCouldShowNothing) {
+  const std::string plan = plan_file(plan::with_full_iteration(llama(8), true));
+  const auto refusal = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {plan, "--output", folder.file("none"), "--quiet"});
+    const ProcessResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 4) << result.out;
+    EXPECT_FALSE(std::filesystem::exists(folder.file("none")));
+    return result.err;
+  };
+  // The first thing that a step does with it is to write it.
+  EXPECT_NE(refusal({"--verify-replay", "2", "--inject", "flip:loss"}).find("overwrites before it reads"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--inject", "nan:8"}).find("it does 0 to 7"), std::string::npos);
+  EXPECT_NE(refusal({"--inject", "nan:4", "--steps", "4"}).find("it does 0 to 3"), std::string::npos);
+  EXPECT_NE(refusal({"--verify-replay", "9"}).find("would verify step 9 first, but the run ends at step 8"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--verify-replay", "1", "--steps", "2"}).find("nothing to verify"), std::string::npos);
+}
+
+TEST_F(CapstanRun, ResumesOnTheSameDataOnly) {
+  plan::ModelSpec spec = llama(4);
+  spec.dims.vocab = spec.dims.padded_vocab = 256;
+  spec.data = {"text", folder.file("t"), 1};
+  write_whole(folder.file("t"), std::string(5000, 'a'));
+  const std::string plan = plan_file(spec);
+  train(plan, "run", {"--steps", "2"});
+  const auto resume = [&] {
+    return run(
+        {plan, "--output", folder.file("rest"), "--overwrite", "--quiet", "--resume", folder.file("run")});
+  };
+  EXPECT_EQ(resume().exit_code, 0);
+  write_whole(folder.file("t"), std::string(5000, 'b'));
+  const ProcessResult other = resume();
+  EXPECT_EQ(other.exit_code, 4);
+  EXPECT_NE(other.err.find("error[RN042] the data are not those"), std::string::npos) << other.err;
+  write_whole(folder.file("t"), std::string(5001, 'a'));
+  const ProcessResult longer = resume();
+  EXPECT_EQ(longer.exit_code, 4);
+  EXPECT_NE(longer.err.find("`data."), std::string::npos) << longer.err;
+}
+
+TEST_F(CapstanRun, SaysWhenAnOptionHasNoEffectOnTheBackend) {
+  const std::string plan = plan_file(llama(2));
+  const ProcessResult refused = run({plan, "--backend", "host", "--device", "7"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("`--device` has no effect with `--backend host`"), std::string::npos);
+  EXPECT_EQ(run({plan, "--backend", "cuda", "--threads", "2"}).exit_code, 2);
+  const ProcessResult told = run({plan, "--output", folder.file("run"), "--quiet", "--steps-ahead", "2"});
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  if (report("run")["device"]["backend"] == "host") {
+    EXPECT_NE(told.err.find("`--steps-ahead` has no effect on the host backend"), std::string::npos)
+        << told.err;
+  }
 }
 
 TEST_F(CapstanRun, ExportsWhatWasCaptured) {

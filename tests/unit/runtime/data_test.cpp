@@ -102,6 +102,8 @@ TEST(TokenShards, RefusesBrokenHeaders) {
   };
   EXPECT_EQ(code(shard(20240520, 1, 2, {1, 2}, 2)), "accepted");
   EXPECT_EQ(code(shard(20240520, 1, 3, {1, 2}, 2)), "RN010");
+  EXPECT_EQ(code(shard(20240520, 1, 1, {1, 2}, 2)), "RN010");  // llm.c refuses more than is stated, too
+  EXPECT_EQ(code(shard(20240520, 1, 2, {1, 2}, 2) + "x"), "RN010");
   EXPECT_EQ(code(shard(20240520, 1, -1, {1, 2}, 2)), "RN010");
   EXPECT_EQ(code(shard(20240520, 2, 2, {1, 2}, 2)), "RN010");
   EXPECT_EQ(code(shard(7, 1, 2, {1, 2}, 2)), "RN010");
@@ -111,11 +113,17 @@ TEST(TokenShards, RefusesBrokenHeaders) {
 }
 
 std::string index(std::int64_t type, std::initializer_list<std::int64_t> lengths,
-                  std::initializer_list<std::int64_t> pointers, std::int64_t version = 1) {
+                  std::initializer_list<std::int64_t> pointers, std::int64_t version,
+                  std::initializer_list<std::int64_t> documents) {
   const auto sequences = static_cast<std::int64_t>(lengths.size());
   return std::string("MMIDIDX\0\0", 9) + bytes_of({version}, 8) + bytes_of({type}, 1) +
-         bytes_of({sequences, 2}, 8) + bytes_of(lengths, 4) + bytes_of(pointers, 8) +
-         bytes_of({0, sequences}, 8);
+         bytes_of({sequences, static_cast<std::int64_t>(documents.size())}, 8) + bytes_of(lengths, 4) +
+         bytes_of(pointers, 8) + bytes_of(documents, 8);
+}
+
+std::string index(std::int64_t type, std::initializer_list<std::int64_t> lengths,
+                  std::initializer_list<std::int64_t> pointers, std::int64_t version = 1) {
+  return index(type, lengths, pointers, version, {0, static_cast<std::int64_t>(lengths.size())});
 }
 
 TEST(MegatronIndexed, JoinsItsSequencesInOrder) {
@@ -131,6 +139,65 @@ TEST(MegatronIndexed, JoinsItsSequencesInOrder) {
   EXPECT_EQ(tokens_of(*open_megatron_indexed(folder.file("d")).value(), 0, 4), (Tokens{14, 15, 10, 11}));
   write_whole(folder.file("d.idx"), index(4, {3}, {0}));
   EXPECT_EQ(tokens_of(*open_megatron_indexed(folder.file("d")).value(), 0, 1), (Tokens{10 | 11 << 16}));
+}
+
+TEST(MegatronIndexed, EitherFileOfThePairNamesIt) {
+  const Folder folder;
+  write_whole(folder.file("d.bin"), bytes_of({10, 11}, 2));
+  write_whole(folder.file("d.idx"), index(8, {2}, {0}));
+  for (const char* name : {"d", "d.bin", "d.idx"}) {
+    const auto source = open_megatron_indexed(folder.file(name));
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    EXPECT_EQ(source.value()->count(), 2u);
+  }
+  // A pair may be called `d.bin` itself.
+  write_whole(folder.file("d.bin.bin"), bytes_of({1, 2, 3}, 2));
+  write_whole(folder.file("d.bin.idx"), index(8, {3}, {0}));
+  EXPECT_EQ(open_megatron_indexed(folder.file("d.bin")).value()->count(), 3u);
+}
+
+TEST(MegatronIndexed, ChecksTheIndexOfDocuments) {
+  const Folder folder;
+  write_whole(folder.file("d.bin"), bytes_of({1, 2, 3, 4}, 2));
+  const auto message = [&](std::initializer_list<std::int64_t> documents, const std::string& more = "") {
+    write_whole(folder.file("d.idx"), index(8, {2, 2}, {0, 4}, 1, documents) + more);
+    const auto source = open_megatron_indexed(folder.file("d"));
+    return source.ok() ? std::string("accepted") : source.error().code + source.error().message;
+  };
+  EXPECT_EQ(message({0, 1, 2}), "accepted");
+  EXPECT_EQ(message({0, 1, 1, 2}), "accepted");  // a document without sequences
+  EXPECT_EQ(message({0, 2}, "mm"), "accepted");  // a mode for each sequence
+  EXPECT_NE(message({0, 2}, "m").find("1 bytes behind"), std::string::npos) << message({0, 2}, "m");
+  // Megatron asserts that the last document ends with the last sequence.
+  EXPECT_NE(message({0, 1}).find("ends its last document at sequence 1"), std::string::npos)
+      << message({0, 1});
+  EXPECT_NE(message({}).find("RN010"), std::string::npos);
+  EXPECT_NE(message({1, 2}).find("ends document 0 at sequence 1"), std::string::npos);
+  EXPECT_NE(message({0, 2, 1, 2}).find("ends document 2 at sequence 1"), std::string::npos);
+  EXPECT_NE(message({0, 3}).find("RN010"), std::string::npos);
+  EXPECT_NE(message({0, -1, 2}).find("RN010"), std::string::npos);
+}
+
+TEST(DataIdentity, FollowsWhatTheFilesHold) {
+  const Folder folder;
+  const auto identity = [&](const std::string& bytes) {
+    write_whole(folder.file("t"), bytes);
+    return open_text(folder.file("t"), 256).value()->identity();
+  };
+  const DataIdentity first = identity("abc");
+  EXPECT_EQ(first.tokens, 3u);
+  EXPECT_EQ(first.digest, identity("abc").digest);
+  EXPECT_NE(first.digest, identity("abd").digest);
+  EXPECT_NE(first.digest, identity("abcd").digest);
+  // Of a large file the ends and parts between them are read, whatever its length.
+  std::string large((std::size_t{16} << 20) + 12345, 'a');
+  const DataIdentity whole = identity(large);
+  large.back() = 'b';
+  EXPECT_NE(identity(large).digest, whole.digest);
+  large.back() = 'a';
+  large.front() = 'b';
+  EXPECT_NE(identity(large).digest, whole.digest);
+  EXPECT_EQ(make_random_tokens(3, 10)->identity().digest, "");
 }
 
 TEST(MegatronIndexed, RefusesBrokenIndexes) {

@@ -207,7 +207,9 @@ class TrainerTest : public ::testing::Test {
     report.status = "finished";
     report.target_steps = options.steps.value_or(spec.schedule.train_steps);
     if (options.verify_every > 0) report.verification.emplace().every = options.verify_every;
-    capstan::runtime::Run run{loaded.value(), options, backend, executor, sampler, folder.file(name), report};
+    const DataIdentity identity = tokens->identity();
+    capstan::runtime::Run run{loaded.value(), options,  backend,           executor,
+                              sampler,        identity, folder.file(name), report};
     const Status outcome = capstan::runtime::train(run);
     if (!outcome.ok()) {
       trained.code = outcome.error().code;
