@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/config/exchange/flag_table.h"
+#include "compiler/config/exchange/launcher_text.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
 #include "grammar/arguments/megatron_arguments.h"
@@ -9,6 +10,8 @@
 
 namespace capstan {
 namespace {
+
+constexpr Version kFirstWithQuotes{0, 17, 0, -4, 0};  // the launcher's double quotes around `|` and `(`
 
 /// Text of a YAML scalar as the launcher passes it on.
 std::string argument_text(const SyntaxNode& node, const SourceMap& sources) {
@@ -52,7 +55,7 @@ bool is_run(std::string_view name) {
 
 /// One entry of MODEL_ARGS by the launcher's rules: `true` is the bare argument, `[a b]` several values, ""
 /// none.
-Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources) {
+Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources, bool quotes_operators) {
   Argument argument{entry.key, entry.key_span, {}};
   const SyntaxNode& node = entry.value;
   if (node.kind == SyntaxNode::Kind::list) {
@@ -78,8 +81,12 @@ Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources) {
   const Flag* flag = builtin_flag_table().find(entry.key);
   if (flag != nullptr && flag->is_list)
     add_words(text, node.span, argument.values);
-  else
+  else if (text.find_first_of("\\\"'") == std::string::npos)
     argument.values.push_back({text, node.span, true});
+  else if (const auto launched = launched_text(text, quotes_operators))
+    argument.values.push_back({*launched, node.span, true});
+  else
+    argument.values.push_back({text, node.span, false});
   return argument;
 }
 
@@ -126,6 +133,9 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
                          arguments != nullptr ? arguments->span : Span{context.file, 0, 0});
     return std::nullopt;
   }
+  const Version* release = context.view.stack().version_of("megatron-lm");
+  if (release == nullptr) release = context.view.stack().version_of("megatron-core");
+  const bool quotes_operators = release == nullptr || !(*release < kFirstWithQuotes);
   for (const SyntaxEntry& entry : arguments->entries) {
     if (entry.value.kind == SyntaxNode::Kind::table) {
       context.sink.problem("EX002",
@@ -133,7 +143,7 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
                            entry.value.span);
       continue;
     }
-    list.arguments.push_back(to_argument(entry, context.sources));
+    list.arguments.push_back(to_argument(entry, context.sources, quotes_operators));
     for (ArgumentValue& value : list.arguments.back().values) {
       // Paths and names may hold placeholders; numbers and choices may not.
       if (has_placeholder(value.text) && value.text.find('/') == std::string::npos &&

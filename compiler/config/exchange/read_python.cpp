@@ -8,6 +8,7 @@
 #include "compiler/config/conform.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/exchange/section_class.h"
 #include "grammar/arguments/python_assignments.h"
 #include "grammar/override/override_parser.h"
 #include "grammar/source/byte_order_mark.h"
@@ -71,6 +72,27 @@ std::vector<Layer> with_frontend(LayerBuilder& builder, SourceId file, const cha
   return layers;
 }
 
+/// Other functions and variables that set something of a config.
+void report_further_configs(const ReadContext& context, const PythonRecipe& recipe) {
+  for (const PythonRecipe::Further& further : recipe.further) {
+    const bool is_config = std::any_of(
+        further.sections.begin(), further.sections.end(),
+        [&](const std::string& section) { return section.empty() || context.view.has_section(section); });
+    if (!is_config) continue;
+    if (further.variable.empty()) {
+      report_further_run(context, further.function, further.place);
+      continue;
+    }
+    context.sink.problem(
+        "EX008",
+        fmt::format(
+            "what `{}` is given is not checked here; the config is {}", further.variable,
+            recipe.variable == kPythonReturned ? "what the function returns" : "`" + recipe.variable + "`"),
+        further.place);
+    context.record.further_runs.push_back({further.variable, "another config", further.place});
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
@@ -83,8 +105,7 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
     return std::nullopt;
   }
   context.record.comments = recipe->comments;
-  for (const PythonRecipe::Function& function : recipe->further)
-    report_further_run(context, function.name, function.place);
+  report_further_configs(context, *recipe);
   if (recipe->assignments.empty()) {
     context.sink.problem("EX005", "no assignment `cfg.section.key = value` is found",
                          Span{context.file, 0, 0});
@@ -108,8 +129,18 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
     context.sink.problem("EX007", repeated.message, repeated.where);
   for (const PythonAssignment& assignment : recipe->assignments) {
     if (assignment.anew) {
-      builder.forget(assignment.path.front());
-      std::erase(context.record.open_sections, assignment.path.front());
+      const std::string& section = assignment.path.front();
+      const std::string_view name = context.sources.text(assignment.key_span);
+      builder.forget(section);
+      std::erase(context.record.open_sections, section);
+      if (context.view.has_section(section) && !has_defaults_of_section(section, name)) {
+        report_not_literal(context, section,
+                           fmt::format("what `{}` sets is not known; keys of the section that are not set "
+                                       "here are open",
+                                       name),
+                           assignment.key_span);
+        context.record.open_sections.push_back(section);
+      }
       continue;
     }
     ++context.record.total;

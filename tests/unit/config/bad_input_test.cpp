@@ -158,6 +158,24 @@ TEST(BadInput, KeysThatARecipesBaseMaySetAreOpen) {
   EXPECT_EQ(open("def f(cfg):\n    cfg.model.num_layers = 2\n"), "model ddp ");
   EXPECT_EQ(open("cfg.model.num_layers = 2\ncfg[x].y = 1\n"), "model ddp ");
   EXPECT_EQ(open("cfg.model = make()\ncfg.model.num_layers = 2\n"), "model ");
+  // A class whose defaults are not known; of Bridge's own those of the section are.
+  EXPECT_EQ(open("cfg.model = GPT()\ncfg.model.num_layers = 2\n"), "model ");
+  EXPECT_EQ(open("cfg.model = GPT(num_layers=2)\n"), "model ");
+  EXPECT_EQ(open("cfg = ConfigContainer(model=GPT(num_layers=2))\n"), "model ");
+  EXPECT_EQ(open("cfg.model = providers.GPTModelProvider(num_layers=2)\n"), "");
+  EXPECT_EQ(open("cfg.model = GPT()\ncfg.model = GPTModelProvider(num_layers=2)\n"), "");
+  EXPECT_EQ(open("cfg.model.num_layers = 2\ncfg.ddp = Other()\n"), "ddp ");
+}
+
+TEST(BadInput, ConfigsThatAreNotReadAreNamed) {
+  const ReadText recipe(
+      ConfigFormat::python,
+      "def f():\n    args.a.b = 1\n    old.model.num_layers = 2\n    old.ddp.bucket_size = 1\n"
+      "    cfg.model.num_layers = 4\n    return cfg\n");
+  EXPECT_EQ(recipe.value("model.num_layers"), "4");
+  EXPECT_EQ(recipe.findings(), "3:5 EX008 `old.model.num_layers`");
+  ASSERT_EQ(recipe.record.further_runs.size(), 1u);
+  EXPECT_EQ(recipe.record.further_runs[0].name, "old");
 }
 
 TEST(BadInput, JsonIsToldByItsName) {

@@ -11,6 +11,7 @@
 #include "compiler/config/bind.h"
 #include "compiler/config/exchange/effective.h"
 #include "compiler/config/exchange/flag_table.h"
+#include "compiler/config/exchange/launcher_text.h"
 #include "compiler/config/exchange/read_config.h"
 #include "compiler/config/exchange/shell_quoted.h"
 #include "compiler/config/exchange/write_config.h"
@@ -258,6 +259,23 @@ TEST(FunctionalTest, FollowsTheLaunchersRules) {
                 .value("model.num_layers"),
             "4");
   EXPECT_EQ(Read("m.yaml", "MODEL_ARGS:\n\t--num-layers: 2\n", "megatron-lm-0.19").findings(), "SY007 `\t` ");
+}
+
+TEST(FunctionalTest, ValuesPassThroughTheLaunchersShell) {
+  // Of releases up to 0.16: xargs takes one backslash of each pair, eval the other.
+  EXPECT_EQ(launched_text("Et*2\\\\|\\\\(tt\\\\|\\\\)*5t\\\\|tmL", false), "Et*2|(tt|)*5t|tmL");
+  EXPECT_EQ(launched_text("a\\\\|b", true), "a\\|b");  // kept between double quotes
+  EXPECT_EQ(launched_text("a\\|b", true), "a|b");
+  EXPECT_EQ(launched_text("(a\\\\b)", false), "(a\\b)");
+  EXPECT_EQ(launched_text("'a  b'  c", false), "a  b c");
+  EXPECT_EQ(launched_text("\"a\\b\"", false), "ab");
+  EXPECT_EQ(launched_text("it's", false), std::nullopt);
+  EXPECT_EQ(launched_text("\\$x", false), std::nullopt);
+  EXPECT_EQ(launched_text("", false), "");
+  const char* const yaml =
+      "MODEL_ARGS:\n  --pipeline-model-parallel-layout: Et\\\\|\\\\(tt\\\\|\\\\)*6mL # x\n";
+  EXPECT_EQ(Read("t.yaml", yaml, "megatron-lm-0.16").value("model.pipeline_model_parallel_layout"),
+            "\"Et|(tt|)*6mL\"");
 }
 
 TEST(BatchScript, GivesTheClusterToo) {

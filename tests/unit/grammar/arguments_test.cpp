@@ -219,7 +219,8 @@ std::string python(std::string text, const std::string& run = {}) {
   for (const Span& call : recipe->changes) out += "changed by " + std::string(sources.text(call)) + ";";
   if (recipe->base.exists()) out += "base " + std::string(sources.text(recipe->base));
   for (const auto& function : recipe->further)
-    out += "further " + function.name + "@" + std::string(sources.text(function.place)) + ";";
+    out += "further " + function.function + (function.variable.empty() ? "" : ":" + function.variable) + "@" +
+           std::string(sources.text(function.place)) + ";";
   return out;
 }
 
@@ -313,7 +314,7 @@ TEST(PythonRecipe, SaysWhatIsNoLiteral) {
             "m.a=?an expression that is no literal<99999999999999999999>;");
   EXPECT_EQ(python("def f() -> C:\n    \"\"\"cfg.m.a = 1\"\"\"\n    cfg.m.b = 1\n    return cfg\nother.x.y = "
                    "3\ncfg.m.c = 4\n"),
-            "m.b=1<1>;m.c=4<4>;");
+            "m.b=1<1>;m.c=4<4>;further :other@other.x.y;");
 }
 
 TEST(PythonRecipe, ReadsOtherWaysToAssign) {
@@ -495,6 +496,34 @@ TEST(PythonRecipe, TellsSeveralRecipesApart) {
   EXPECT_EQ(python(text), "m.x=1<1>;further b@b;");
   EXPECT_EQ(python(text, "b"), "m.x=2<2>;further a@a;");
   EXPECT_EQ(python(text, "c"), "0 no function `c` assigns to a config here; `a`, `b` do");
+}
+
+TEST(PythonRecipe, TheConfigIsWhatIsReturned) {
+  const char* const text =
+      "def f():\n    base = C()\n    base.m.a = 1\n    base.m.b = 2\n    cfg = C()\n    cfg.m.x = 3\n    "
+      "return cfg\n";
+  EXPECT_EQ(python(text), "m.x=3<3>;base C()further f:base@base.m.a;");
+  EXPECT_EQ(python(text, "f"), "m.x=3<3>;base C()further f:base@base.m.a;");
+  // Of several returns the last that always comes; without any, what most assignments use.
+  EXPECT_EQ(python("def f():\n    a.m.x = 1\n    b.m.x = 2\n    if c:\n        return b\n    return a\n"),
+            "m.x=1<1>;further f:b@b.m.x;");
+  EXPECT_EQ(python("def f():\n    a.m.x = 1\n    b.m.x = 2\n    b.m.y = 3\n"),
+            "m.x=2<2>;m.y=3<3>;further f:a@a.m.x;");
+  EXPECT_EQ(python("def f():\n    a.m.x = 1\n    b = a\n    b.m.y = 2\n    return b\n"),
+            "m.x=1<1>;m.y=2<2>;");
+  EXPECT_EQ(python("def f():\n    a.m.x = 1\n    return finish(a)\n"), "m.x=1<1>;changed by finish(a);");
+  // A helper with more assignments is not the recipe.
+  EXPECT_EQ(python("def tune(m):\n    m.s.a = 1\n    m.s.b = 2\ndef f():\n    cfg.m.x = 3\n    return cfg\n"),
+            "m.x=3<3>;further tune@tune;");
+  // Functions may name it differently.
+  const char* const two = "def f():\n    a.m.x = 1\n    return a\ndef g():\n    b.m.y = 2\n    return b\n";
+  EXPECT_EQ(python(two, "g"), "m.y=2<2>;further f@f;");
+}
+
+TEST(PythonRecipe, AConfigMayBeMadeWhereItIsReturned) {
+  EXPECT_EQ(python("def f():\n    return C(m=M(x=1), t=T(y=2))\n"),
+            "m.x=1<1>;t.y=2<2>;base C(m=M(x=1), t=T(y=2))");
+  EXPECT_EQ(python("def f():\n    cfg.m.x = 1\n    return (cfg)\n"), "m.x=1<1>;");
 }
 
 TEST(PythonRecipe, TakesBytesOfLettersAsTheyAre) {
