@@ -119,10 +119,11 @@ std::optional<PythonRecipe> choose_python_recipe(PythonFindings findings, const 
   }
   if (!has_run) {
     std::set<std::string> names;
-    for (const Found& entry : findings.found)
-      if (!entry.function.empty() && section_of_entry(entry) != nullptr) names.insert(entry.function);
     std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "`" : ", `") + name + "`";
+    for (const Found& entry : findings.found) {
+      if (entry.function.empty() || section_of_entry(entry) == nullptr) continue;
+      if (names.insert(entry.function).second) list += (list.empty() ? "`" : ", `") + entry.function + "`";
+    }
     problem = {list.empty() ? fmt::format("no function `{}` assigns to a config here", run)
                             : fmt::format("no function `{}` assigns to a config here; {} do", run, list),
                {},
