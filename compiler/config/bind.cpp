@@ -17,6 +17,9 @@
 namespace capstan {
 namespace {
 
+/// Words of one list that are told one by one; of the others only how many they are.
+constexpr std::size_t kMostWordsTold = 20;
+
 /// Bytes of a variable's name and value together. Linux: MAX_ARG_STRLEN (32 pages) less `=` and the final
 /// NUL.
 constexpr std::size_t kLongestVariable = 32 * 4096 - 2;
@@ -245,6 +248,8 @@ class Binder {
   /// knows.
   void warn_of_unlisted(const std::string& path, const Setting& setting, const KeySpec& spec) {
     if (!spec.values_are_open) return;
+    std::size_t unknown = 0;
+    Span next;  ///< the first word that is not told on its own
     const auto check = [&](const Value& value, Span place, bool in_list) {
       if (value.kind() != Value::Kind::string) return;
       const std::string& word = value.string();
@@ -254,9 +259,23 @@ class Binder {
       if (path == "target.gpu"
               ? !names_one_of(word, spec.values)
               : std::find(spec.values.begin(), spec.values.end(), member) == spec.values.end()) {
-        report_value(path, setting, spec, value, place, in_list);
+        if (++unknown <= kMostWordsTold) report_value(path, setting, spec, value, place, in_list);
+        if (unknown == kMostWordsTold + 1) next = place;
       }
     };
+    check_words(setting, spec, check);
+    if (unknown <= kMostWordsTold) return;
+    const std::size_t rest = unknown - kMostWordsTold;
+    Diagnostic diagnostic =
+        start("TY005", path, next,
+              fmt::format("`{}` holds {} more word{} that {} does not know", shown_name(path), rest,
+                          rest == 1 ? "" : "s", schema_.stack().name));
+    diagnostic.severity = Severity::warning;
+    sink_.report(std::move(diagnostic));
+  }
+
+  template <typename Check>
+  static void check_words(const Setting& setting, const KeySpec& spec, const Check& check) {
     if (setting.value.kind() == Value::Kind::string && (spec.type.list || spec.type.any)) {
       // "attn,mlp" is one way to write such a list.
       for (const std::string& word : comma_words(setting.value.string()))

@@ -157,6 +157,21 @@ TEST(Bind, ComponentsMayBeWrittenWithUnderscores) {
             "TY004 `target.nccl` is the integer `2`; needs a version such as \"2.10\" or none\n");
 }
 
+TEST(Bind, AListOfWrongWordsIsToldByItsFirst) {
+  const auto told = [](int words) {
+    std::string text = "[model]\ncuda_graph_scope = [";
+    for (int i = 0; i < words; ++i) text += "\"w" + std::to_string(i) + "\", ";
+    Composed result;
+    bind_text(result, text + "]\n");
+    const std::string messages = result.messages();
+    const std::size_t last = messages.rfind('\n', messages.size() - 2);
+    return std::to_string(std::count(messages.begin(), messages.end(), '\n')) + messages.substr(last);
+  };
+  EXPECT_EQ(told(20), "20\nTY005 `model.cuda_graph_scope` holds `\"w19\"`, which bridge-0.4 does not know\n");
+  EXPECT_EQ(told(5000),
+            "21\nTY005 `model.cuda_graph_scope` holds 4980 more words that bridge-0.4 does not know\n");
+}
+
 TEST(Bind, NaNIsNoNumberForAnyKey) {
   Composed result;
   bind_text(result,
