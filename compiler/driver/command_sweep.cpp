@@ -211,10 +211,10 @@ int sweep_file(const SweepOptions& options) {
         }
         cubes.push_back(json_of(session, settings));
       }
-      reasons.push_back(
-          fmt::format(R"({{"code":{},"name":{},"together":{},"excluded":{},"first":{},"combinations":{}}})",
-                      json_of_text(item.code), json_of_text(item.name), json_of(session, reason.together),
-                      reason.excluded, reason.first, json_list(cubes)));
+      reasons.push_back(fmt::format(
+          R"({{"code":{},"name":{},"together":{},"excluded":{},"first":{},"combinations":{},"combinations_complete":{}}})",
+          json_of_text(item.code), json_of_text(item.name), json_of(session, reason.together),
+          reason.excluded, reason.first, json_list(cubes), reason.all_cubes));
     }
     session.print(json_document(fmt::format(
         R"({{"version":1,"points":{},"legal":{},"answer":"{}","reasons":{}}})", result.points, result.legal,
@@ -235,7 +235,9 @@ int sweep_file(const SweepOptions& options) {
                          count_of(reason.excluded, "point", "points"), reason.first);
       for (std::size_t i = 0; i < reason.cubes.size() && i < kMostExamples; ++i)
         out += fmt::format("    {}\n", cube_text(session, result, reason.cubes[i]));
-      if (reason.cubes.size() > kMostExamples)
+      if (!reason.all_cubes)
+        out += "    and many more combinations\n";
+      else if (reason.cubes.size() > kMostExamples)
         out += fmt::format("    and {}\n", count_of(reason.cubes.size() - kMostExamples, "more combination",
                                                     "more combinations"));
     }

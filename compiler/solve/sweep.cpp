@@ -4,7 +4,6 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 
 #include "compiler/constraints/encode.h"
 #include "compiler/solve/domain.h"
@@ -13,124 +12,18 @@ namespace capstan {
 namespace {
 
 constexpr std::size_t kMostCubes = 20'000;
-constexpr std::size_t kMostTriedBeside = 64;  // values of an axis
-constexpr std::size_t kMostChoices = 200;     // of one open key
-
-/// Cubes of all reasons with the walk over the axes that counts and lists points.
-class Grid {
- public:
-  explicit Grid(const Sweep& sweep) : sweep_(sweep) {
-    for (std::size_t reason = 0; reason < sweep.reasons.size(); ++reason) {
-      for (const Cube& cube : sweep.reasons[reason].cubes) {
-        Entry entry{reason, &cube, 0};
-        for (std::size_t axis = 0; axis < cube.size(); ++axis) {
-          if (cube[axis] >= 0) entry.last_axis = axis + 1;
-        }
-        entries_.push_back(entry);
-      }
-    }
-    rest_.assign(sweep.axes.size() + 1, 1);
-    for (std::size_t axis = sweep.axes.size(); axis-- > 0;)
-      rest_[axis] = rest_[axis + 1] * sweep.axes[axis].values.size();
-  }
-
-  /// Points per first reason; the last entry counts the legal ones.
-  std::vector<std::uint64_t> count() {
-    std::vector<std::uint32_t> alive(entries_.size());
-    for (std::uint32_t i = 0; i < alive.size(); ++i) alive[i] = i;
-    return count_from(0, alive);
-  }
-
-  bool list(std::vector<std::uint32_t>& point, std::size_t axis, const std::vector<std::uint32_t>& alive,
-            const std::function<bool(const std::vector<std::uint32_t>&)>& take) const {
-    for (const std::uint32_t entry : alive) {
-      if (entries_[entry].last_axis <= axis) return true;  // all points below are excluded
-    }
-    if (axis == sweep_.axes.size()) return take(point);
-    for (std::uint32_t value = 0; value < sweep_.axes[axis].values.size(); ++value) {
-      point[axis] = value;
-      if (!list(point, axis + 1, narrowed(alive, axis, value), take)) return false;
-    }
-    return true;
-  }
-
-  std::vector<std::uint32_t> all() const {
-    std::vector<std::uint32_t> alive(entries_.size());
-    for (std::uint32_t i = 0; i < alive.size(); ++i) alive[i] = i;
-    return alive;
-  }
-
- private:
-  struct Entry {
-    std::size_t reason;
-    const Cube* cube;
-    std::size_t last_axis;  // past the last axis that the cube names
-  };
-
-  std::vector<std::uint32_t> narrowed(const std::vector<std::uint32_t>& alive, std::size_t axis,
-                                      std::uint32_t value) const {
-    std::vector<std::uint32_t> out;
-    for (const std::uint32_t entry : alive) {
-      const std::int32_t wanted = (*entries_[entry].cube)[axis];
-      if (wanted < 0 || static_cast<std::uint32_t>(wanted) == value) out.push_back(entry);
-    }
-    return out;
-  }
-
-  std::vector<std::uint64_t> count_from(std::size_t axis, const std::vector<std::uint32_t>& alive) {
-    std::vector<std::uint64_t> counts(sweep_.reasons.size() + 1, 0);
-    if (alive.empty()) {
-      counts.back() = rest_[axis];
-      return counts;
-    }
-    // A cube that is decided excludes everything below; only an earlier reason could still come first.
-    std::size_t decided = sweep_.reasons.size();
-    std::size_t earliest = sweep_.reasons.size();
-    for (const std::uint32_t entry : alive) {
-      earliest = std::min(earliest, entries_[entry].reason);
-      if (entries_[entry].last_axis <= axis) decided = std::min(decided, entries_[entry].reason);
-    }
-    if (decided <= earliest && decided < sweep_.reasons.size()) {
-      counts[decided] = rest_[axis];
-      return counts;
-    }
-    std::string key = std::to_string(axis);
-    for (const std::uint32_t entry : alive) key.append(reinterpret_cast<const char*>(&entry), sizeof entry);
-    if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
-    // Values that no alive cube names behave alike.
-    std::set<std::uint32_t> named;
-    for (const std::uint32_t entry : alive) {
-      if ((*entries_[entry].cube)[axis] >= 0)
-        named.insert(static_cast<std::uint32_t>((*entries_[entry].cube)[axis]));
-    }
-    const auto add = [&](std::uint32_t value, std::uint64_t times) {
-      const std::vector<std::uint64_t> part = count_from(axis + 1, narrowed(alive, axis, value));
-      for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += part[i] * times;
-    };
-    for (const std::uint32_t value : named) add(value, 1);
-    const std::uint64_t others = sweep_.axes[axis].values.size() - named.size();
-    if (others > 0) {
-      std::uint32_t other = 0;
-      while (named.contains(other)) ++other;
-      add(other, others);
-    }
-    memo_.emplace(std::move(key), counts);
-    return counts;
-  }
-
-  const Sweep& sweep_;
-  std::vector<Entry> entries_;
-  std::vector<std::uint64_t> rest_;  // points below each axis
-  std::unordered_map<std::string, std::vector<std::uint64_t>> memo_;
-};
+constexpr std::size_t kMostListed = 2'000;                           // cubes of a table
+constexpr std::uint64_t kMostCombinations = std::uint64_t{1} << 23;  // of a table
+constexpr std::size_t kMostTriedBeside = 64;                         // values of an axis
+constexpr std::size_t kMostChoices = 200;                            // of one open key
 
 /// All minimal cubes of one check. False: a limit was met.
 bool find_cubes(Smt& smt, const Encoding& encoding, Term violated, const std::vector<SweepAxis>& axes,
-                const std::vector<std::size_t>& used, std::vector<Cube>& cubes) {
+                const std::vector<std::size_t>& used, std::size_t most, std::vector<Cube>& cubes) {
   smt.push();
   smt.require(violated);
   bool finished = false;
-  while (cubes.size() < kMostCubes) {
+  while (cubes.size() < most) {
     const Answer answer = smt.check();
     if (answer == Answer::unsat) finished = true;
     if (answer != Answer::sat) break;
@@ -367,8 +260,11 @@ class FilledPoints {
         return;
       }
     }
-    const std::uint32_t first = rules.front();
-    result_.reasons.push_back({first, std::move(rules), {std::move(cube)}, 0, 0});
+    SweepReason reason;
+    reason.position = rules.front();
+    reason.together = std::move(rules);
+    reason.cubes = {std::move(cube)};
+    result_.reasons.push_back(std::move(reason));
   }
 
   const Subject& subject_;
@@ -398,6 +294,9 @@ Sweep sweep(const Subject& whole, std::vector<SweepAxis> axes, const std::vector
   result.points = 1;
   for (const SweepAxis& axis : axes) result.points *= axis.values.size();
   result.axes = std::move(axes);
+  std::vector<std::uint64_t> sizes;
+  for (const SweepAxis& axis : result.axes) sizes.push_back(axis.values.size());
+  result.sets = PointSets(std::move(sizes));
 
   std::set<std::uint32_t> checks;
   for (const SweepAxis& axis : result.axes) {
@@ -411,7 +310,10 @@ Sweep sweep(const Subject& whole, std::vector<SweepAxis> axes, const std::vector
     });
     if (touched || !forbids(subject.index().item(position)) || reads_any(subject.index(), position, to_fill))
       continue;
-    result.reasons.push_back({position, {}, {Cube(result.axes.size(), -1)}, 0, 0});
+    SweepReason everywhere;
+    everywhere.position = position;
+    everywhere.cubes = {Cube(result.axes.size(), -1)};
+    result.reasons.push_back(std::move(everywhere));
   }
   Smt smt(options);
   Encoding encoding(smt, subject.index(), subject.facts);
@@ -425,15 +327,27 @@ Sweep sweep(const Subject& whole, std::vector<SweepAxis> axes, const std::vector
     const auto& inputs = subject.index().inputs(position);
     if (std::any_of(inputs.begin(), inputs.end(), [&](FactId fact) { return subject.is_broken(fact); }))
       continue;
-    const Term violated = encoding.violated(position);
-    if (violated == kFalse) continue;
     std::vector<std::size_t> used;
     for (std::size_t axis = 0; axis < result.axes.size(); ++axis) {
       if (std::binary_search(inputs.begin(), inputs.end(), result.axes[axis].key)) used.push_back(axis);
     }
     SweepReason reason;
     reason.position = position;
-    if (!find_cubes(smt, encoding, violated, result.axes, used, reason.cubes))
+    const CheckTable table(subject, position, result.axes, used);
+    const bool calculates = used.size() > 1 && table.calculates();
+    // A transcript wants the rule as a question.
+    if (calculates && table.size() <= kMostCombinations && !options.transcript) {
+      const std::vector<bool> violated = table.violated();
+      reason.set = result.sets.of_table(used, violated);
+      reason.cubes = cubes_of_table(result.axes, used, violated, kMostListed, reason.all_cubes);
+      if (!reason.cubes.empty()) result.reasons.push_back(std::move(reason));
+      continue;
+    }
+    const Term violated = encoding.violated(position);
+    if (violated == kFalse) continue;
+    // A relation too large for its table has no end of cubes either: some of them, and that there are more.
+    const std::size_t most = calculates ? kMostListed : kMostCubes;
+    if (!find_cubes(smt, encoding, violated, result.axes, used, most, reason.cubes))
       result.answer = Answer::undecided;
     if (!reason.cubes.empty()) result.reasons.push_back(std::move(reason));
   }
@@ -446,22 +360,22 @@ Sweep sweep(const Subject& whole, std::vector<SweepAxis> axes, const std::vector
     return std::tuple(!a.together.empty(), a.position, a.together) <
            std::tuple(!b.together.empty(), b.position, b.together);
   });
-  const std::vector<std::uint64_t> counts = Grid(result).count();
+  std::vector<PointSets::Set> sets;
+  for (SweepReason& reason : result.reasons) {
+    if (reason.set == PointSets::kNone) reason.set = result.sets.of_cubes(reason.cubes);
+    reason.excluded = result.sets.count(reason.set);
+    sets.push_back(reason.set);
+  }
+  const std::vector<std::uint64_t> counts = result.sets.count_first(sets);
   for (std::size_t i = 0; i < result.reasons.size(); ++i) result.reasons[i].first = counts[i];
   result.legal = counts.back();
-  for (SweepReason& reason : result.reasons) {
-    Sweep alone;
-    alone.axes = result.axes;
-    alone.reasons = {reason};
-    reason.excluded = Grid(alone).count()[0];
-  }
   return result;
 }
 
 void for_each_legal(const Sweep& sweep, const std::function<bool(const std::vector<std::uint32_t>&)>& take) {
-  const Grid grid(sweep);
-  std::vector<std::uint32_t> point(sweep.axes.size(), 0);
-  grid.list(point, 0, grid.all(), take);
+  std::vector<PointSets::Set> sets;
+  for (const SweepReason& reason : sweep.reasons) sets.push_back(reason.set);
+  sweep.sets.for_each_outside(sets, take);
 }
 
 }  // namespace capstan
