@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostRulesInAChain = 12;
 constexpr std::size_t kMostElements = 32;
+constexpr std::size_t kMostTriedOfAKey = 8;
 
 /// The user states it, if not always in a key: arguments of a front-end have none.
 bool is_said(const Subject& subject, FactId fact) {
@@ -145,6 +146,49 @@ std::vector<std::size_t> elements_at_fault(const Subject& subject, std::uint32_t
   return !unknown.empty() && holds_without(unknown) ? unknown : std::vector<std::size_t>{};
 }
 
+namespace {
+
+/// Whether one of the first few ways to set the free keys meets the rule and adds no violation. Where one
+/// does, no rules stand against it together, and no solver need be asked; that none does says nothing.
+bool has_simple_way_out(const Subject& subject, std::uint32_t position, const std::vector<FactId>& free,
+                        const std::vector<std::uint32_t>& before) {
+  const auto does = [&](const std::vector<Assignment>& changes) {
+    const std::vector<std::uint32_t> violated = violated_checks(subject, changes);
+    return std::none_of(violated.begin(), violated.end(), [&](std::uint32_t one) {
+      return one == position || (!std::binary_search(before.begin(), before.end(), one) &&
+                                 subject.index().item(one).finding != FindingKind::advice);
+    });
+  };
+  // Each key alone, then all of them together; the first choice is the value that does not do.
+  std::vector<std::vector<Assignment>> ways;
+  for (const FactId fact : free) {
+    ways.emplace_back();
+    const std::optional<Domain> domain = repair_domain(subject, fact);
+    if (!domain) continue;
+    for (std::size_t i = 1; i < domain->choices.size() && ways.back().size() < kMostTriedOfAKey; ++i) {
+      const Choice& choice = domain->choices[i];
+      if (choice.unknown) continue;
+      ways.back().push_back({fact, choice.set, choice.value});
+      if (does({ways.back().back()})) return true;
+    }
+  }
+  if (free.size() < 2) return false;
+  for (std::size_t i = 0; i < kMostTriedOfAKey; ++i) {
+    std::vector<Assignment> together;
+    bool any = false;
+    for (const auto& way : ways) {
+      if (way.empty()) continue;
+      any = any || i < way.size();
+      together.push_back(way[std::min(i, way.size() - 1)]);
+    }
+    if (!any) break;
+    if (does(together)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::optional<Interaction> find_interaction(const Subject& subject, const Conflict& conflict,
                                             const SmtOptions& options) {
   std::vector<FactId> free;
@@ -166,6 +210,7 @@ std::optional<Interaction> find_interaction(const Subject& subject, const Confli
   if (free.empty()) return std::nullopt;
   const auto is_free = [&](FactId fact) { return std::find(free.begin(), free.end(), fact) != free.end(); };
   const std::vector<std::uint32_t> before = violated_checks(subject);
+  if (has_simple_way_out(subject, conflict.position, free, before)) return std::nullopt;
   std::set<std::uint32_t> rules{conflict.position};
   while (rules.size() <= kMostRulesInAChain) {
     Smt smt(options);
