@@ -59,6 +59,7 @@ int import_config(const ImportOptions& options) {
   }
   header += listed("No part of a config:", prepared.record.irrelevant, sources);
   header += listed("Not known, left out:", prepared.record.unknown, sources);
+  header += listed("Refused:", prepared.record.refused, sources);
   header += listed("Further runs or recipes of the file, not read:", prepared.record.further_runs, sources);
   header += listed("Values that are not known here, open below (`?`):", prepared.record.not_literal, sources);
   const auto open_elsewhere = [&](std::string_view what) {

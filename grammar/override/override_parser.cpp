@@ -397,7 +397,7 @@ std::optional<Override> parse_override(Span whole, const SourceMap& sources, Ove
 
   text.remove_prefix(key.size());
   if (override.kind == Override::Kind::remove) {
-    if (!text.empty())
+    if (!text.empty() && mode != OverrideMode::file)
       return refuse("`~` takes a key alone; it removes the key whatever its value is", span(text));
     override.value.span = override.key_span;
     return override;
@@ -419,12 +419,18 @@ std::optional<Override> parse_override(Span whole, const SourceMap& sources, Ove
                     span(function));
     }
     values_text = text.substr(function.size() + 1, text.size() - function.size() - 2);
-    if (mode == OverrideMode::single) return refuse("a sweep stands where one value is needed", span(text));
+    if (mode != OverrideMode::sweep) return refuse("a sweep stands where one value is needed", span(text));
   }
   // `\\${` is a literal `${`, as OmegaConf reads it.
   auto dollar = values_text.find("${");
   while (dollar != std::string_view::npos && dollar > 0 && values_text[dollar - 1] == '\\')
     dollar = values_text.find("${", dollar + 2);
+  if (dollar != std::string_view::npos && mode == OverrideMode::file) {
+    override.value.kind = SyntaxNode::Kind::unsupported;
+    override.value.what = "Hydra fills in what stands in `${}`";
+    override.value.span = span(values_text);
+    return override;
+  }
   if (dollar != std::string_view::npos) {
     return refuse("interpolations (`${...}`) are not resolved; write the value",
                   span(values_text.substr(dollar, 2)));
@@ -433,7 +439,7 @@ std::optional<Override> parse_override(Span whole, const SourceMap& sources, Ove
   if (!values) return std::nullopt;
   if (function == "range") values = expand_range(*values, span(text), problem);
   if (!values) return std::nullopt;
-  if (mode == OverrideMode::single && values->size() > 1) {
+  if (mode != OverrideMode::sweep && values->size() > 1) {
     return refuse("several values stand where one is needed; a list is written `[a,b]`", span(text));
   }
   if (values->size() > kMaxChoices)

@@ -21,7 +21,10 @@ struct Override {
   std::vector<SyntaxNode> choices;  ///< sweeps only: all values; else empty
 };
 
-enum class OverrideMode { single, sweep };
+/// file: a line of a file that Hydra reads. `${...}`, which it fills in, makes a value of Kind::unsupported,
+/// and
+/// `~key=value` removes as `~key` does; elsewhere both are refused.
+enum class OverrideMode { single, sweep, file };
 
 /// Values without quotes are typed as Hydra does (true, 3, 0.5, null, else string).
 std::optional<Override> parse_override(SourceId source, const SourceMap& sources, OverrideMode mode,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "grammar/source/byte_order_mark.h"
+#include "grammar/source/utf8.h"
 
 namespace capstan {
 namespace {
@@ -174,26 +175,6 @@ class Scanner {
   TomlScan scan_;
 };
 
-/// Length of the valid UTF-8 sequence at `at` (no overlong forms, no surrogates), or 0.
-std::size_t valid_sequence(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return follows(1) ? 2 : 0;
-  if (lead == 0xE0) return follows(1, 0xA0) && follows(2) ? 3 : 0;
-  if (lead == 0xED) return follows(1, 0x80, 0x9F) && follows(2) ? 3 : 0;
-  if (lead >= 0xE1 && lead <= 0xEF) return follows(1) && follows(2) ? 3 : 0;
-  if (lead == 0xF0) return follows(1, 0x90) && follows(2) && follows(3) ? 4 : 0;
-  if (lead >= 0xF1 && lead <= 0xF3) return follows(1) && follows(2) && follows(3) ? 4 : 0;
-  if (lead == 0xF4) return follows(1, 0x80, 0x8F) && follows(2) && follows(3) ? 4 : 0;
-  return 0;
-}
-
 }  // namespace
 
 TomlScan scan_toml(std::string_view text) {
@@ -206,7 +187,7 @@ std::optional<BadByte> find_bad_byte(std::string_view text) {
       return BadByte{static_cast<std::uint32_t>(at),
                      "a NUL byte stands in the text; this looks like a binary file"};
     }
-    const std::size_t length = valid_sequence(text, at);
+    const std::size_t length = utf8_sequence(text, at);
     if (length == 0) {
       return BadByte{static_cast<std::uint32_t>(at), fmt::format("byte 0x{:02X} is no valid UTF-8 here",
                                                                  static_cast<unsigned char>(text[at]))};

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "grammar/source/byte_order_mark.h"
+#include "grammar/source/utf8.h"
 
 namespace capstan {
 namespace {
@@ -41,7 +42,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     SyntaxNode node;
     node.span = at(mark);
-    node.span.end = node.span.begin;
+    node.span.end = node.span.begin + null_word(node.span.begin);
     add(std::move(node), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -102,6 +103,18 @@ class TreeBuilder : public YAML::EventHandler {
     throw Stop{{std::move(message), where, {}}};
   }
   static std::string too_deep() { return fmt::format("nesting is deeper than {} levels", kMaxDepth); }
+
+  /// Length of the word that says null at the place; 0 where nothing does.
+  std::uint32_t null_word(std::size_t begin) const {
+    const std::string_view rest = text_.substr(std::min(begin, text_.size()));
+    for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+      if (rest.starts_with(word) &&
+          (rest.size() == word.size() ||
+           std::string_view(" \t\r\n,]}").find(rest[word.size()]) != std::string_view::npos))
+        return static_cast<std::uint32_t>(word.size());
+    }
+    return 0;
+  }
 
   Span at(const YAML::Mark& mark) const {
     const auto begin = static_cast<std::uint32_t>(
@@ -259,13 +272,20 @@ class TreeBuilder : public YAML::EventHandler {
 /// count only once the parser has failed.
 enum class Tabs { allowed, at_line_start, nowhere };
 
-/// A NUL byte ends yaml-cpp's input silently; a tab in the indentation confuses its messages.
+/// A NUL byte ends yaml-cpp's input silently, and what is no UTF-8 becomes other text; a tab in the
+/// indentation confuses its messages.
 std::optional<SyntaxProblem> find_bad_text(SourceId source, std::string_view text, Tabs tabs) {
   const auto at = [&](std::size_t place) {
     return Span{source, static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place + 1)};
   };
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
     return SyntaxProblem{"a NUL byte stands in the text; this looks like a binary file", at(nul), {}};
+  }
+  if (const auto bad = find_invalid_utf8(text); bad != std::string_view::npos) {
+    return SyntaxProblem{
+        fmt::format("byte 0x{:02X} is no valid UTF-8 here", static_cast<unsigned char>(text[bad])),
+        at(bad),
+        {}};
   }
   if (tabs == Tabs::allowed) return std::nullopt;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -194,6 +194,37 @@ const std::map<std::string_view, Settings>& known_families() {
 
 }  // namespace
 
+std::vector<std::string_view> hf_keys_with_own_defaults(std::string_view model_type) {
+  if (hf_family(model_type).empty()) return {};
+  std::vector<std::string_view> keys = {
+      "model.num_layers",        "model.hidden_size",      "model.num_attention_heads",
+      "model.ffn_hidden_size",   "model.vocab_size",       "model.seq_length",
+      "model.layernorm_epsilon", "model.init_method_std",  "model.share_embeddings_and_output_weights",
+      "model.activation_func",   "model.attention_dropout"};
+  const auto add = [&](std::initializer_list<std::string_view> more) {
+    keys.insert(keys.end(), more.begin(), more.end());
+  };
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), model_type) != names.end();
+  };
+  const bool latent = is_one_of({"deepseek_v2", "deepseek_v3", "kimi_k2"});
+  if (model_type == "gpt2") {
+    add({"model.hidden_dropout"});
+  } else {
+    add({"model.rotary_base"});
+    if (model_type != "gpt_neox" && !latent) add({"model.num_query_groups"});
+  }
+  if (is_one_of({"gemma", "gemma2", "gpt_oss", "qwen3", "qwen3_next"})) add({"model.kv_channels"});
+  if (latent || is_one_of({"mixtral", "olmoe", "qwen3_moe", "qwen3_next", "gpt_oss"}))
+    add({"model.num_moe_experts", "model.moe_router_topk", "model.moe_ffn_hidden_size",
+         "model.moe_aux_loss_coeff"});
+  if (latent)
+    add({"model.moe_router_num_groups", "model.moe_router_group_topk", "model.moe_router_topk_scaling_factor",
+         "model.moe_shared_expert_intermediate_size", "model.moe_layer_freq", "model.q_lora_rank",
+         "model.kv_lora_rank", "model.qk_head_dim", "model.qk_pos_emb_head_dim", "model.v_head_dim"});
+  return keys;
+}
+
 const std::vector<std::string>& hf_families() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;

@@ -23,5 +23,8 @@ std::string_view hf_activation(std::string_view name);
 const std::vector<std::string>& hf_families();
 /// What every model of a family has, whatever its config says. Empty for families that are not known.
 const std::vector<std::pair<std::string, Value>>& hf_family(std::string_view model_type);
+/// Keys whose value, where the config has no field for them, is the default of the family's own class and not
+/// the framework's. Empty for families that are not known.
+std::vector<std::string_view> hf_keys_with_own_defaults(std::string_view model_type);
 
 }  // namespace capstan

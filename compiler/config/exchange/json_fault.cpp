@@ -16,7 +16,7 @@ constexpr std::size_t kMaxDepth = 64;  // as the reader behind it
 struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
   std::size_t place = 0;
   std::size_t depth = 0;
-  bool too_deep = false;
+  bool too_deep = false, out_of_range = false;
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -30,8 +30,11 @@ struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return --depth, true; }
   bool start_array(std::size_t) override { return open(); }
   bool end_array() override { return --depth, true; }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception& fault) override {
+    constexpr int kNumberOutOfRange = 406;
     place = position;
+    out_of_range = fault.id == kNumberOutOfRange;
     return false;
   }
 
@@ -69,6 +72,15 @@ std::size_t string_around(std::string_view text, std::size_t at) {
   return open;
 }
 
+/// `\ud800` without its other half; the fault lies at its end or behind it.
+bool is_half_of_pair(std::string_view text, std::size_t at) {
+  const std::size_t escape = text.rfind("\\u", at);
+  if (escape == std::string_view::npos || at - escape > 6 || escape + 4 > text.size()) return false;
+  const char first = static_cast<char>(text[escape + 2] | 0x20),
+             second = static_cast<char>(text[escape + 3] | 0x20);
+  return first == 'd' && std::string_view("89abcdef").find(second) != std::string_view::npos;
+}
+
 std::string explain(std::string_view text, std::size_t at) {
   if (at >= text.size()) return "the text ends inside of the JSON";
   const std::string_view rest = text.substr(at);
@@ -103,10 +115,11 @@ std::optional<JsonFault> find_json_fault(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/';
   };
   while (at > 0 && at < plain.size() && is_word(at) && is_word(at - 1)) --at;
-  std::string message = explain(plain, at);
+  std::string message = finder.out_of_range ? "this number is out of range" : explain(plain, at);
   if (const std::size_t open = string_around(plain, at); open != std::string_view::npos) {
     const bool unclosed = at >= plain.size() || plain[at] == '\n' || plain[at] == '\r';
-    message = unclosed                                     ? "the quote is not closed"
+    message = unclosed                     ? "the quote is not closed"
+              : is_half_of_pair(plain, at) ? "half a pair of surrogates stands for no character"
               : plain[at] == '\\' || plain[at - 1] == '\\' ? "JSON has no such escape"
                                                            : "JSON allows no such character in a string";
     if (unclosed) at = open;

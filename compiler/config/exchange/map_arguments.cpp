@@ -139,11 +139,10 @@ class Mapper {
     }
     if (flag->takes == FlagValue::none) {
       if (!argument.values.empty()) {
-        for (const ArgumentValue& value : argument.values) {
-          context_.sink.problem(
-              "EX002", fmt::format("`{}` is a switch and takes no value, found `{}`", flag->name, value.text),
-              value.span);
-        }
+        for (const ArgumentValue& value : argument.values)
+          refuse(*flag, argument, "EX002",
+                 fmt::format("`{}` is a switch and takes no value, found `{}`", flag->name, value.text),
+                 value.span);
         return;
       }
       for (const auto& [key, value] : chosen(flag->sets))
@@ -158,17 +157,16 @@ class Mapper {
         return;
       }
       if (!flag->is_list) {
-        context_.sink.problem("EX003",
-                              fmt::format("`{}` needs {} behind it", flag->name, wanted(flag->takes)),
-                              argument.flag_span);
+        refuse(*flag, argument, "EX003",
+               fmt::format("`{}` needs {} behind it", flag->name, wanted(flag->takes)), argument.flag_span);
         return;
       }
     }
     if (!flag->is_list && argument.values.size() > 1) {
       for (auto further = argument.values.begin() + 1; further != argument.values.end(); ++further) {
-        context_.sink.problem(
-            "EX002", fmt::format("`{}` takes one value, found another one: `{}`", flag->name, further->text),
-            further->span);
+        refuse(*flag, argument, "EX002",
+               fmt::format("`{}` takes one value, found another one: `{}`", flag->name, further->text),
+               further->span);
       }
       return;
     }
@@ -184,6 +182,14 @@ class Mapper {
     SyntaxNode node;
     if (!read_value(*flag, argument, node)) return;
     for (const std::string& key : chosen(flag->keys)) given_.set(key, argument.flag_span, node);
+  }
+
+  /// What a refused argument was meant to set is not known, so that nothing is concluded from its absence.
+  void refuse(const Flag& flag, const Argument& argument, const char* code, std::string message, Span place) {
+    report_refused(context_, code, flag.name, std::move(message), place);
+    present_.erase(flag.name);
+    doubtful_.insert(flag.name);
+    open_keys(flag, argument.flag_span, place);
   }
 
   void open_keys(const Flag& flag, Span key, Span place) {
@@ -304,9 +310,8 @@ class Mapper {
     for (const ArgumentValue& value : argument.values) {
       const auto converted = typed(flag.takes, value.text);
       if (!converted) {
-        context_.sink.problem(
-            "EX002", fmt::format("`{}` takes {}, not `{}`", flag.name, wanted(flag.takes), value.text),
-            value.span);
+        refuse(flag, argument, "EX002",
+               fmt::format("`{}` takes {}, not `{}`", flag.name, wanted(flag.takes), value.text), value.span);
         return false;
       }
       SyntaxNode item;

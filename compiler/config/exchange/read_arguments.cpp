@@ -63,9 +63,10 @@ Argument to_argument(const SyntaxEntry& entry, const SourceMap& sources, bool qu
       add_words(argument_text(item, sources), item.span, argument.values);
     return argument;
   }
-  if (node.kind != SyntaxNode::Kind::scalar || node.scalar == Value(true) || node.scalar.is_none())
-    return argument;
-  const std::string text = argument_text(node, sources);
+  if (node.kind != SyntaxNode::Kind::scalar || node.scalar == Value(true)) return argument;
+  // The launcher passes an empty value as the bare argument, and `null` as that word.
+  const std::string text =
+      node.scalar.is_none() ? std::string(sources.text(node.span)) : argument_text(node, sources);
   if (text == "true" || text.empty()) return argument;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
     const std::string inner = text.substr(1, text.size() - 2);
@@ -138,9 +139,9 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
   const bool quotes_operators = release == nullptr || !(*release < kFirstWithQuotes);
   for (const SyntaxEntry& entry : arguments->entries) {
     if (entry.value.kind == SyntaxNode::Kind::table) {
-      context.sink.problem("EX002",
-                           fmt::format("the value of `{}` is a mapping; an argument takes words", entry.key),
-                           entry.value.span);
+      report_refused(context, "EX002", entry.key,
+                     fmt::format("the value of `{}` is a mapping; an argument takes words", entry.key),
+                     entry.value.span);
       continue;
     }
     list.arguments.push_back(to_argument(entry, context.sources, quotes_operators));
@@ -155,11 +156,12 @@ std::optional<std::vector<Layer>> read_functional_test(const ReadContext& contex
   if (const SyntaxNode* variables = find(*tree, "ENV_VARS")) {
     const bool none = variables->kind == SyntaxNode::Kind::scalar && variables->scalar.is_none();
     if (variables->kind != SyntaxNode::Kind::table && !none)
-      context.sink.problem("EX002", "`ENV_VARS` must be a mapping of variables", variables->span);
+      report_refused(context, "EX002", "ENV_VARS", "`ENV_VARS` must be a mapping of variables",
+                     variables->span);
     for (const SyntaxEntry& entry : variables->entries) {
       if (entry.value.kind != SyntaxNode::Kind::scalar) {
-        context.sink.problem("EX002", fmt::format("the variable `{}` must be a plain value", entry.key),
-                             entry.value.span);
+        report_refused(context, "EX002", entry.key,
+                       fmt::format("the variable `{}` must be a plain value", entry.key), entry.value.span);
         continue;
       }
       list.variables.push_back(

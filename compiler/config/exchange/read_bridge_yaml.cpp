@@ -7,6 +7,7 @@
 #include "compiler/config/exchange/interpolation.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "compiler/config/exchange/section_class.h"
 #include "compiler/config/exchange/yaml_float.h"
 
 namespace capstan {
@@ -45,6 +46,8 @@ std::optional<Value> plain_object(const SyntaxNode& node) {
   if (name == "torch.float16" || name == "torch.half") return Value("fp16");
   if (name == "torch.float32" || name == "torch.float") return Value("fp32");
   if (name.starts_with("torch.nn.functional.")) return Value("F." + last_name(name));
+  // Names of other packages may be those of the framework and mean something else.
+  if (!name.starts_with("megatron.") && !name.starts_with("torch.")) return std::nullopt;
   const auto members = enum_members().find(last_name(name));
   const SyntaxNode* arguments = find(node, "_args_");
   if (members != enum_members().end() && arguments != nullptr && arguments->items.size() == 1) {
@@ -78,6 +81,11 @@ class BridgeYamlReader {
         if (section.key == "mixed_precision" && section.value.scalar.kind() == Value::Kind::string) {
           ++context_.record.mapped;
           builder_.set("mixed_precision.recipe", section.key_span, section.value);
+        } else if (context_.view.has_section(section.key)) {
+          report_refused(context_, "EX002", section.key,
+                         fmt::format("the section `{}` must be a mapping of keys", section.key),
+                         section.value.span.exists() ? section.value.span : section.key_span);
+          context_.record.open_sections.push_back(section.key);
         } else {
           report_unknown(context_, section.key, fmt::format("`{}` is no section of the config", section.key),
                          section.key_span);
@@ -122,12 +130,22 @@ class BridgeYamlReader {
     set_variable(context_, builder_, entry.key, entry.key_span, value);
   }
 
+  /// A whole run config states every field of its classes; a file of overrides leaves the rest to them.
+  void take_class(const std::string& section, const std::string& path, const SyntaxEntry& entry) {
+    context_.record.irrelevant.push_back({path, "the class of the section", entry.key_span});
+    const std::string name =
+        entry.value.scalar.kind() == Value::Kind::string ? entry.value.scalar.string() : "";
+    if (by_safe_load_ || has_defaults_of_section(section, name)) return;
+    report_not_literal(
+        context_, section,
+        fmt::format("what `{}` sets is not known; keys of the section that are not set here are open", name),
+        entry.value.span);
+    context_.record.open_sections.push_back(section);
+  }
+
   void set(const std::string& section, const SyntaxEntry& entry) {
     const std::string path = section + "." + entry.key;
-    if (entry.key == "_target_") {
-      context_.record.irrelevant.push_back({path, "the class of the section", entry.key_span});
-      return;
-    }
+    if (entry.key == "_target_") return take_class(section, path, entry);
     if (section == "env") return take_variable(entry);
     ++context_.record.total;
     if (!knows(context_.view, path)) {

@@ -53,6 +53,12 @@ void report_unknown(const ReadContext& context, std::string name, std::string me
   context.record.unknown.push_back({std::move(name), "unknown", place});
 }
 
+void report_refused(const ReadContext& context, const char* code, std::string name, std::string message,
+                    Span place) {
+  context.record.refused.push_back({std::move(name), message, place});
+  context.sink.problem(code, std::move(message), place);
+}
+
 void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place) {
   context.sink.problem("EX004", fmt::format("the value of `{}` is not known here: {}", name, why), place);
   context.record.not_literal.push_back({std::move(name), std::move(why), place});

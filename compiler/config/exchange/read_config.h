@@ -27,6 +27,7 @@ struct ReadRecord {
   std::size_t mapped = 0;           ///< of these, with a key
   std::vector<Entry> irrelevant;    ///< known, but no part of a config
   std::vector<Entry> unknown;       ///< not known: reported as EX001
+  std::vector<Entry> refused;       ///< values that cannot be read: reported as EX002 and EX003
   std::vector<Entry> not_literal;   ///< known key, value not known here: reported as EX004
   std::vector<Entry> further_runs;  ///< runs or recipes of the same file that were not asked for: EX008
   /// A function sets values, too: keys that the text does not set may hold anything, not only their defaults.

@@ -45,6 +45,7 @@ class HfReader {
         if (find(model, entry.key) == nullptr) take(entry);
       }
     }
+    open_absent_fields(tree);
     std::vector<Layer> layers;
     layers.push_back(implied_.take());
     layers.push_back(builder_.take());
@@ -52,6 +53,35 @@ class HfReader {
   }
 
  private:
+  const SyntaxEntry* entry_of(const SyntaxNode& tree, std::string_view field) const {
+    for (const SyntaxNode* const table : {model_, &tree}) {
+      for (const SyntaxEntry& entry : table->entries) {
+        if (entry.key == field) return &entry;
+      }
+    }
+    return nullptr;
+  }
+
+  /// A field that the config leaves out has the default of its family, which is not the framework's.
+  void open_absent_fields(const SyntaxNode& tree) {
+    std::string keys;
+    const SyntaxEntry* const type = entry_of(tree, "model_type");
+    const Span place = type != nullptr ? type->value.span : Span{context_.file, 0, 0};
+    for (const std::string_view path : hf_keys_with_own_defaults(family_)) {
+      if (!knows(context_.view, path) || builder_.has(path) || implied_.has(path)) continue;
+      keys += fmt::format("{}`{}`", keys.empty() ? "" : ", ", path);
+      builder_.set_unknown(path, place, place);
+      context_.record.not_literal.push_back(
+          {std::string(path), "no field states it, and the default of the family is not known", place});
+    }
+    if (keys.empty()) return;
+    context_.sink.problem(
+        "EX004",
+        fmt::format("what no field states here has the default of `{}`, which is not known; open: {}",
+                    family_, keys),
+        place);
+  }
+
   std::string text_of(std::string_view field) const {
     const SyntaxNode* node = find(*model_, field);
     return node != nullptr && node->scalar.kind() == Value::Kind::string ? node->scalar.string() : "";
@@ -65,19 +95,23 @@ class HfReader {
   /// What a family implies is unknown then, so that no default of a model's key can be counted on.
   void report_unknown_family(const SyntaxNode& tree) {
     const std::vector<std::string>& known = hf_families();
-    if (family_.empty() || std::find(known.begin(), known.end(), family_) != known.end()) return;
+    if (std::find(known.begin(), known.end(), family_) != known.end()) return;
     std::string names;
     for (const std::string& name : known) names += (names.empty() ? "`" : ", `") + name + "`";
-    const SyntaxNode* own = find(*model_, "model_type");
-    const SyntaxNode* const place = own != nullptr ? own : find(tree, "model_type");
-    context_.sink.problem("EX001",
-                          fmt::format("`{}` is no family that is known; its fields are read, and keys of the "
-                                      "model that they do not set "
-                                      "are open. Known: {}",
-                                      family_, names),
-                          place != nullptr ? place->span : Span{context_.file, 0, 0});
-    context_.record.unknown.push_back({"model_type", fmt::format("the family `{}` is not known", family_),
-                                       place != nullptr ? place->span : Span{}});
+    const SyntaxEntry* const type = entry_of(tree, "model_type");
+    const std::string written =
+        type == nullptr ? std::string() : std::string(context_.sources.text(type->value.span));
+    const std::string which = type == nullptr ? "no `model_type` names a family that is known"
+                              : family_.empty()
+                                  ? fmt::format("`model_type` is `{}`, which names no family", written)
+                                  : fmt::format("`{}` is no family that is known", family_);
+    const Span place = type != nullptr ? type->value.span : Span{context_.file, 0, 0};
+    context_.sink.problem(
+        "EX001",
+        fmt::format("{}; its fields are read, and keys of the model that they do not set are open. Known: {}",
+                    which, names),
+        place);
+    context_.record.unknown.push_back({"model_type", which, place});
     context_.record.open_sections.emplace_back("model");
   }
 

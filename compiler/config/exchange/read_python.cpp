@@ -93,6 +93,31 @@ void report_further_configs(const ReadContext& context, const PythonRecipe& reci
   }
 }
 
+/// `model={num_layers: 4}` sets keys of the section, as `model.num_layers=4` does.
+void take_section(const ReadContext& context, LayerBuilder& builder, const Override& override) {
+  const std::string& section = override.path.front();
+  if (override.value.kind != SyntaxNode::Kind::table) {
+    report_refused(
+        context, "EX002", section,
+        fmt::format("`{}` is a section; needs a key of it (`{}.key=value`) or a dict", section, section),
+        override.value.span.exists() ? override.value.span : override.key_span);
+    context.record.open_sections.push_back(section);
+    return;
+  }
+  ++context.record.mapped;
+  for (const SyntaxEntry& entry : override.value.entries) {
+    const std::string path = section + "." + entry.key;
+    if (section == "env_vars")
+      set_variable(context, builder, entry.key, entry.key_span, entry.value);
+    else if (knows(context.view, path))
+      builder.set(path, entry.key_span, entry.value);
+    else
+      report_unknown(context, path,
+                     fmt::format("`{}` is no key that {} has", path, context.view.stack().name),
+                     entry.key_span);
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
@@ -215,7 +240,7 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
       ++context.record.total;
       SyntaxProblem problem;
       const Span place{context.file, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end)};
-      const auto override = parse_override(place, context.sources, OverrideMode::single, problem);
+      const auto override = parse_override(place, context.sources, OverrideMode::file, problem);
       if (!override) {
         context.sink.problem("SY005", problem.message, problem.where);
         good = false;
@@ -230,6 +255,8 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
       } else if (override->path.front() == "env_vars" && override->path.size() == 2) {
         ++context.record.mapped;
         set_variable(context, builder, override->path[1], override->key_span, override->value);
+      } else if (override->path.size() == 1 && context.view.has_section(override->path.front())) {
+        take_section(context, builder, *override);
       } else if (!knows(context.view, key_of(override->path))) {
         report_unknown(
             context, dotted_path(override->path),
@@ -237,6 +264,13 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
             override->key_span);
       } else {
         ++context.record.mapped;
+        if (override->value.kind == SyntaxNode::Kind::unsupported) {
+          const std::string open = dotted_path(override->path);
+          report_not_literal(context, open, override->value.what, override->value.span);
+          builder.set_unknown(open, override->key_span, override->value.span);
+          begin = end + 1;
+          continue;
+        }
         const std::string path = dotted_path(override->path), value = to_text(to_value(override->value));
         if (const auto [earlier, is_new] = said.emplace(path, value); !is_new && earlier->second != value) {
           context.sink.problem("EX007",

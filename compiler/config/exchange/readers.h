@@ -34,6 +34,9 @@ std::optional<std::vector<Layer>> read_hf_config(const ReadContext& context);
 std::optional<SyntaxNode> read_yaml(const ReadContext& context, YamlScalars scalars = YamlScalars::core);
 /// Reports EX001 and records it.
 void report_unknown(const ReadContext& context, std::string name, std::string message, Span place);
+/// Reports an error (EX002, EX003) about a value, and records it.
+void report_refused(const ReadContext& context, const char* code, std::string name, std::string message,
+                    Span place);
 /// Reports EX004 and records it.
 void report_not_literal(const ReadContext& context, std::string name, std::string why, Span place);
 /// Reports EX008 and records it.

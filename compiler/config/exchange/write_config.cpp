@@ -12,6 +12,7 @@
 #include "compiler/config/exchange/write_arguments.h"
 #include "compiler/config/exchange/yaml_float.h"
 #include "compiler/config/open_sections.h"
+#include "grammar/source/utf8.h"
 #include "grammar/yaml/yaml_scalars.h"
 
 namespace capstan {
@@ -93,6 +94,18 @@ std::string python_value(const Value& value) {
     default:
       return to_text(value);
   }
+}
+
+bool is_text(const Value& value) {
+  if (value.kind() == Value::Kind::string) return find_invalid_utf8(value.string()) == std::string_view::npos;
+  if (value.kind() == Value::Kind::list)
+    return std::all_of(value.list().begin(), value.list().end(), is_text);
+  if (value.kind() == Value::Kind::table) {
+    return std::all_of(value.table().begin(), value.table().end(), [](const auto& entry) {
+      return find_invalid_utf8(entry.first) == std::string_view::npos && is_text(entry.second);
+    });
+  }
+  return true;
 }
 
 bool is_finite(const Value& value) {
@@ -349,7 +362,23 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
-  WrittenConfig written = write_settings(config, view, format);
+  // A command line and variables hold any bytes, texts of a config do not.
+  const bool any_bytes = format == ExportFormat::env || format == ExportFormat::megatron_args;
+  std::vector<std::string> no_text;
+  for (const auto& [path, setting] : config.settings) {
+    if (!any_bytes && !is_text(setting.value)) no_text.push_back(path);
+  }
+  WrittenConfig written;
+  if (no_text.empty()) {
+    written = write_settings(config, view, format);
+  } else {
+    Config texts = config;
+    for (const std::string& path : no_text) texts.settings.erase(path);
+    written = write_settings(texts, view, format);
+    for (std::string& path : no_text)
+      written.left_out.push_back(
+          {std::move(path), "it holds bytes that are no valid UTF-8", WrittenConfig::LeftOut::Kind::lost});
+  }
   if (format == ExportFormat::toml || format == ExportFormat::env) return written;
   OpenSections open = open_sections(config, view);
   if (open.all) open.names = {"open"};

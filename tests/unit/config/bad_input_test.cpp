@@ -57,7 +57,9 @@ TEST(BadInput, ByteOrderMarksAndWindowsLineEndsHideNothing) {
       {ConfigFormat::hf_config, "{\"num_hidden_layers\": 2,\r\n\t\"hidden_size\": 64}\r\n"}};
   for (const auto& [format, text] : texts) {
     const ReadText read(format, mark + text);
-    EXPECT_EQ(read.findings(), "") << format_name(format);
+    // A model without `model_type` is of no family that is known.
+    EXPECT_EQ(read.findings(), format == ConfigFormat::hf_config ? "1:1 EX001 ``" : "")
+        << format_name(format);
     EXPECT_EQ(read.value("model.num_layers"), "2") << format_name(format);
     EXPECT_EQ(read.value("model.hidden_size"), "64") << format_name(format);
   }
@@ -82,7 +84,7 @@ TEST(BadInput, WhatStandsTwiceIsNamed) {
   EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, "model:\n  num_layers: 2\n  num_layers: 4\n").findings(),
             "3:3 EX007 `num_layers`");
   EXPECT_EQ(ReadText(ConfigFormat::hf_config, "{\"hidden_size\": 64,\n \"hidden_size\": 128}").findings(),
-            "2:2 EX007 `\"hidden_size\"`");
+            "2:2 EX007 `\"hidden_size\"`; 1:1 EX001 ``");
   const ReadText arguments(
       ConfigFormat::megatron_args,
       "--num-layers 2 --hidden-size 64 --bf16\n--num-layers 4 --hidden-size 64 --bf16\n");
@@ -176,6 +178,75 @@ TEST(BadInput, ConfigsThatAreNotReadAreNamed) {
   EXPECT_EQ(recipe.findings(), "3:5 EX008 `old.model.num_layers`");
   ASSERT_EQ(recipe.record.further_runs.size(), 1u);
   EXPECT_EQ(recipe.record.further_runs[0].name, "old");
+}
+
+TEST(BadInput, BytesThatAreNoTextAreNamed) {
+  EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, "checkpoint:\n  save: caf\xE9\n").findings(),
+            "2:12 SY007 `\xE9`");
+  EXPECT_EQ(ReadText(ConfigFormat::functional_test, "MODEL_ARGS:\n  --save: \xC3\n").findings(),
+            "2:11 SY007 `\xC3`");
+  EXPECT_EQ(
+      ReadText(ConfigFormat::bridge_yaml, "checkpoint:\n  save: caf\xC3\xA9\n").value("checkpoint.save"),
+      "\"caf\xC3\xA9\"");
+}
+
+TEST(BadInput, SectionsThatAreNoTablesAreRefused) {
+  const ReadText yaml(ConfigFormat::bridge_yaml, "model: 5\ntrain: [1]\nnothing: 3\nddp:\n");
+  EXPECT_EQ(yaml.findings(), "1:8 EX002 `5`; 2:8 EX002 `[1]`; 3:1 EX001 `nothing`");
+  EXPECT_EQ(yaml.record.refused.size(), 2u);
+  const ReadText hydra(ConfigFormat::hydra, "model=5\ntrain={train_iters: 3, no_key: 1}\n");
+  EXPECT_EQ(hydra.findings(), "1:7 EX002 `5`; 2:24 EX001 `no_key`");
+  EXPECT_EQ(hydra.value("train.train_iters"), "3");
+}
+
+TEST(BadInput, RefusedArgumentsLeaveTheirKeysOpen) {
+  const ReadText yaml(ConfigFormat::functional_test,
+                      "MODEL_ARGS:\n  --num-layers: x\n  --bf16: null\n  --fp16: false\n  --hidden-size:\n"
+                      "  --swiglu:\n");
+  EXPECT_EQ(yaml.findings(),
+            "2:17 EX002 `x`; 3:11 EX002 `null`; 4:11 EX002 `false`; 5:3 EX003 `--hidden-size`");
+  for (const char* const key : {"model.num_layers", "model.bf16", "model.fp16", "model.hidden_size"})
+    EXPECT_EQ(yaml.value(key), "\"?\"") << key;
+  EXPECT_EQ(yaml.value("model.gated_linear_unit"), "true");  // an empty value is the bare argument
+  EXPECT_EQ(yaml.value("ddp.check_for_nan_in_grad"), "\"?\"");
+  ASSERT_EQ(yaml.record.refused.size(), 4u);
+  EXPECT_EQ(yaml.record.refused[0].name + ": " + yaml.record.refused[0].why,
+            "--num-layers: `--num-layers` takes an integer, not `x`");
+}
+
+TEST(BadInput, WhatHydraFillsInIsOpen) {
+  const ReadText overrides(ConfigFormat::hydra,
+                           "model.num_layers=${oc.env:N,4}\nmodel.hidden_size=64\n~model.hidden_size=64\n"
+                           "checkpoint.save=\"a/${b}\"\n");
+  EXPECT_EQ(overrides.findings(), "1:18 EX004 `${oc.env:N,4}`; 4:17 EX004 `\"a/${b}\"`");
+  EXPECT_EQ(overrides.value("model.num_layers") + overrides.value("checkpoint.save"), "\"?\"\"?\"");
+  EXPECT_EQ(overrides.value("model.hidden_size"), "absent");
+}
+
+TEST(BadInput, ObjectsOfOtherPackagesAreNotKnown) {
+  const ReadText yaml(
+      ConfigFormat::bridge_yaml,
+      "_target_: megatron.bridge.training.config.ConfigContainer\nmodel:\n  attention_backend:\n"
+      "    _target_: mine.AttnBackend\n    _args_: [1]\n  activation_func:\n"
+      "    _target_: mine.gelu\n    _call_: false\n");
+  EXPECT_EQ(yaml.value("model.attention_backend") + yaml.value("model.activation_func"), "\"?\"\"?\"");
+  // Of a class that is not Bridge's own only what is stated is known, unless the file states everything.
+  const std::string model = "model:\n  _target_: mine.Provider\n  num_layers: 2\n";
+  EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, model).record.open_sections.size(), 1u);
+  EXPECT_EQ(ReadText(ConfigFormat::bridge_yaml, "_target_: a.ConfigContainer\n" + model)
+                .record.open_sections.size(),
+            0u);
+}
+
+TEST(BadInput, JsonNumbersAndEscapesOfNoMeaning) {
+  const auto message = [](const char* text) {
+    const ReadText read(ConfigFormat::hf_config, text);
+    return read.sink.diagnostics().empty() ? "" : read.sink.diagnostics()[0].message;
+  };
+  EXPECT_EQ(message("{\"model_type\": \"llama\", \"rope_theta\": 1e400}"), "this number is out of range");
+  EXPECT_EQ(message("{\"model_type\": \"\\ud800\"}"), "half a pair of surrogates stands for no character");
+  EXPECT_EQ(message("{\"model_type\": \"\\udc00x\"}"), "half a pair of surrogates stands for no character");
+  EXPECT_EQ(message("{\"model_type\": \"\\ux\"}"), "JSON has no such escape");
 }
 
 TEST(BadInput, JsonIsToldByItsName) {

@@ -355,10 +355,34 @@ TEST(HfConfig, BecomesTheModelSection) {
   EXPECT_EQ(Read("config.json", "{\"a\": 1}", "bridge-0.4").findings(), "EX005 `{` ");
 }
 
+TEST(HfConfig, AbsentFieldsHaveTheDefaultsOfTheFamily) {
+  const Read read("config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64, \"rope_theta\": 500000}",
+                  "bridge-0.4");
+  EXPECT_EQ(read.findings(), "EX004 `\"llama\"` ");
+  EXPECT_EQ(read.value("model.hidden_size") + " " + read.value("model.rotary_base"), "64 500000");
+  for (const char* const key : {"model.num_layers", "model.attention_dropout", "model.vocab_size"})
+    EXPECT_EQ(read.value(key), "\"?\"") << key;
+  EXPECT_EQ(read.value("model.num_moe_experts"), "absent");  // no llama has any
+  EXPECT_EQ(read.value("model.normalization"), "\"RMSNorm\"");
+  EXPECT_EQ(Read("config.json", "{\"model_type\": \"mixtral\"}", "bridge-0.4").value("model.num_moe_experts"),
+            "\"?\"");
+  // Without a family that is known all keys of the model that are not stated are open.
+  for (const char* const type :
+       {"", ", \"model_type\": 5", ", \"model_type\": null", ", \"model_type\": \"x\""}) {
+    const Read other("config.json", "{\"hidden_size\": 64" + std::string(type) + "}", "bridge-0.4");
+    EXPECT_EQ(other.record.open_sections, std::vector<std::string>{"model"}) << type;
+    EXPECT_EQ(other.sink.diagnostics().size(), 1u) << type;
+  }
+}
+
 TEST(HfConfig, SharedExpertsOfUnknownSizeAreOpen) {
   const auto read = [](const std::string& fields) {
     const Read config("config.json", "{\"hidden_size\": 64, " + fields + "}", "bridge-0.4");
-    return config.findings() + config.value("model.moe_shared_expert_intermediate_size");
+    // The first finding is the family, which is not stated.
+    const std::string findings = config.findings(), family = "EX001 `` ";
+    EXPECT_TRUE(findings.starts_with(family)) << findings;
+    return findings.substr(std::min(family.size(), findings.size())) +
+           config.value("model.moe_shared_expert_intermediate_size");
   };
   EXPECT_EQ(read("\"n_shared_experts\": 2, \"moe_intermediate_size\": 128"), "256");
   EXPECT_EQ(read("\"n_shared_experts\": 0"), "absent");
@@ -426,6 +450,18 @@ TEST(WriteConfig, LeavesOutKeysThatPythonCannotName) {
   EXPECT_EQ(written.text, "");
   ASSERT_EQ(written.left_out.size(), 1u);
   EXPECT_EQ(written.left_out[0].path, path);
+}
+
+TEST(WriteConfig, LeavesOutBytesThatAreNoText) {
+  Config config;
+  config.settings["checkpoint.save"] = {"checkpoint.save", Value("caf\xE9"), {}, {}, {}, {}};
+  for (const ExportFormat format :
+       {ExportFormat::toml, ExportFormat::bridge_yaml, ExportFormat::python, ExportFormat::hydra}) {
+    const WrittenConfig written = write_config(config, view_of("bridge-0.6"), format);
+    EXPECT_EQ(written.text.find('\xE9'), std::string::npos);
+    ASSERT_EQ(written.left_out.size(), 1u);
+    EXPECT_EQ(written.left_out[0].path, "checkpoint.save");
+  }
 }
 
 TEST(WriteConfig, ListsWhatOnlyCapstanReads) {
