@@ -14,6 +14,7 @@
 #include "compiler/driver/usage_error.h"
 #include "compiler/fixes/apply.h"
 #include "compiler/fixes/edit.h"
+#include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/complete.h"
 #include "grammar/source/replace_file.h"
 
@@ -59,6 +60,12 @@ std::string completed_text(SolveSession& session, const Completion& completion,
 bool has_value(const Completion& completion, FactId key) {
   return std::any_of(completion.values.begin(), completion.values.end(),
                      [key](const Assignment& value) { return value.fact == key; });
+}
+
+/// What the key holds after the framework's own rewrites.
+Value effective_value(const SolveSession& session, const Completion& completion, FactId key) {
+  Facts facts = with_changes(session.subject().facts, completion.values);
+  return evaluate(session.book().rules, std::move(facts)).final_facts.values[key].value;
 }
 
 int complete_file(const CompleteOptions& options) {
@@ -136,8 +143,14 @@ int complete_file(const CompleteOptions& options) {
         const bool met = std::any_of(
             completion.values.begin(), completion.values.end(),
             [&](const Assignment& one) { return one.fact == wish.fact && one.value == wish.value; });
-        if (met) continue;
         const std::string& path = session.subject().name(wish.fact);
+        if (met) {
+          const Value effective = effective_value(session, completion, wish.fact);
+          if (effective != wish.value)
+            out += fmt::format("met as written only: the framework turns `{} = {}` into `{}`\n", path,
+                               to_text(wish.value), to_text(effective));
+          continue;
+        }
         out += fmt::format("not met: `{} = {}`; `capstan why-not` says what stands against it\n", path,
                            to_text(wish.value));
       }

@@ -69,10 +69,11 @@ int legal(const LegalOptions& options) {
           json_of(session, opposition.warnings)));
     }
     session.print(json_document(fmt::format(
-        R"({{"version":1,"key":{},"constrained":{},"all_listed":{},"all_filled":{},"conflict":{},"elsewhere":{},"values":{}}})",
+        R"({{"version":1,"key":{},"constrained":{},"all_listed":{},"others_excluded_by":{},"all_filled":{},"conflict":{},"elsewhere":{},"values":{}}})",
         json_of_text(options.key), key.has_value(), key.has_value() && values.listed_all,
-        key.has_value() && values.filled_all, values.always ? json_of(session, *values.always, {}) : "null",
-        json_of(session, values.elsewhere), json_list(entries))));
+        json_of(session, values.against_others), key.has_value() && values.filled_all,
+        values.always ? json_of(session, *values.always, {}) : "null", json_of(session, values.elsewhere),
+        json_list(entries))));
     return exit_code;
   }
   if (!key) {
@@ -105,6 +106,14 @@ int legal(const LegalOptions& options) {
   out += "  legal\n" + (!allowed.empty()           ? allowed
                         : undecided_values.empty() ? "    none of the values tried\n"
                                                    : "    none that was decided\n");
+  if (!values.against_others.empty()) {
+    std::string names;
+    for (const std::uint32_t position : values.against_others) {
+      const RuleItem& item = session.subject().index().item(position);
+      names += fmt::format("{}{} {}", names.empty() ? "" : ", ", item.code, item.name);
+    }
+    excluded += fmt::format("    every other word\n      {}\n", names);
+  }
   if (!excluded.empty()) out += "  excluded\n" + excluded;
   if (!undecided_values.empty())
     out += "  undecided within the limit; `--timeout` raises it\n" + undecided_values;

@@ -90,6 +90,110 @@ class Question {
 
 }  // namespace
 
+namespace {
+
+/// Follows a word through the rules: which facts may hold it, and whether some rule does more with it than
+/// compare it with words of its own.
+class WordUse {
+ public:
+  WordUse(const RuleIndex& index, FactId key) : holds_{key} {
+    for (std::uint32_t position = 0; position < index.size(); ++position) {
+      const RuleItem& item = index.item(position);
+      if (item.has_when) looks_into_ = looks_into_ || looks_into(item.when);
+      if (item.kind == RuleItem::Kind::check) looks_into_ = looks_into_ || looks_into(item.require);
+      if (item.kind == RuleItem::Kind::define) take(item.defined, item.value);
+      for (const ResolvedAction& action : item.assignments) take(action.key, action.value);
+    }
+  }
+  bool looks_into() const { return looks_into_; }
+
+ private:
+  void take(FactId fact, const TypedExpr& value) {
+    looks_into_ = looks_into_ || looks_into(value);
+    if (is_word(value)) holds_.insert(fact);
+  }
+  /// The expression's value may be the word, or hold it.
+  bool is_word(const TypedExpr& expr) const {
+    switch (expr.op) {
+      case ExprOp::name:
+        return holds_.contains(expr.fact);
+      case ExprOp::conditional:
+        return is_word(expr.children[1]) || is_word(expr.children[2]);
+      case ExprOp::coalesce:
+      case ExprOp::set:
+      case ExprOp::union_:
+      case ExprOp::minus:
+      case ExprOp::intersect:
+      case ExprOp::call:
+        return std::any_of(expr.children.begin(), expr.children.end(),
+                           [this](const TypedExpr& child) { return is_word(child); });
+      default:
+        return false;
+    }
+  }
+  static bool names_a_fact(const TypedExpr& expr) {
+    return expr.op == ExprOp::name || std::any_of(expr.children.begin(), expr.children.end(), names_a_fact);
+  }
+  bool looks_into(const TypedExpr& expr) const {
+    const auto some_child = [&](const auto& does) {
+      return std::any_of(expr.children.begin(), expr.children.end(), does);
+    };
+    const bool holds_word = some_child([this](const TypedExpr& child) { return is_word(child); });
+    switch (expr.op) {
+      case ExprOp::call:
+        if (holds_word) return true;
+        break;
+      case ExprOp::equal:
+      case ExprOp::not_equal:
+      case ExprOp::in:
+      case ExprOp::not_in:
+        // With what another fact says, it may agree by chance.
+        if (holds_word &&
+            some_child([this](const TypedExpr& child) { return !is_word(child) && names_a_fact(child); }))
+          return true;
+        break;
+      case ExprOp::subset:
+      case ExprOp::overlaps:
+        if (holds_word) return true;
+        break;
+      default:
+        break;
+    }
+    return some_child([this](const TypedExpr& child) { return looks_into(child); });
+  }
+
+  std::set<FactId> holds_;
+  bool looks_into_ = false;
+};
+
+/// The checks that exclude every word that the domain lacks. Rules that only compare the key with words treat
+/// all others alike, so one stands for all of them; nothing where a rule looks into the word.
+std::vector<std::uint32_t> against_other_words(const Subject& subject, FactId key, const Domain& domain,
+                                               Question& question) {
+  const KeyView view = subject.key(key);
+  if (view.spec == nullptr) return {};
+  const TypeSet& type = view.spec->type;
+  if (!type.string || type.any || type.boolean || type.integer || type.floating || type.list || type.table ||
+      type.dtype || type.callable || type.version || type.pattern)
+    return {};
+  const auto listed = [&domain](const Value& value) {
+    return std::any_of(domain.choices.begin(), domain.choices.end(),
+                       [&value](const Choice& choice) { return choice.value == value; });
+  };
+  for (const Value& literal : subject.book.candidates.literals(key)) {
+    if (literal.kind() == Value::Kind::string && !listed(literal)) return {};
+  }
+  if (WordUse(subject.index(), key).looks_into()) return {};
+  const Value other("a word that no rule names");
+  if (listed(other)) return {};
+  std::vector<std::uint32_t> positions;
+  for (const Conflict& conflict : question.ask({key, true, other}).against)
+    positions.push_back(conflict.position);
+  return positions;
+}
+
+}  // namespace
+
 std::string message_of(const Subject& subject, std::uint32_t position,
                        const std::vector<Assignment>& changes) {
   const Facts facts = with_changes(subject.facts, changes);
@@ -139,6 +243,10 @@ LegalValues find_legal_values(const Subject& subject, FactId key, const std::vec
         choice.set ? fmt::format("`{}`", to_text(choice.value))
                    : fmt::format("unset (`{}`)", to_text(choice.value)),
         current);
+  }
+  if (!result.listed_all && !result.always) {
+    result.against_others = against_other_words(subject, key, *domain, question);
+    result.listed_all = !result.against_others.empty();
   }
   // Numbers in their order, after the current state and the default.
   std::stable_sort(result.values.begin(), result.values.end(), [](const LegalValue& a, const LegalValue& b) {

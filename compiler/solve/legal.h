@@ -37,7 +37,9 @@ struct LegalValue {
 struct LegalValues {
   std::vector<LegalValue> values;  ///< in the order of the schema
   bool listed_all = true;          ///< false: the key has more values than were tried
-  bool filled_all = true;          ///< false: an open key has more values than were tried
+  /// Where the type allows any word: checks that exclude each one that is not listed; then all is listed.
+  std::vector<std::uint32_t> against_others;
+  bool filled_all = true;  ///< false: an open key has more values than were tried
   /// The open keys cannot be filled whatever value the key has: nothing is legal.
   std::optional<MinimalConflict> always;
   /// Checks that forbid the config whatever this key and the open ones become; they do not count here.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "compiler/constraints/encode.h"
@@ -17,6 +18,7 @@ constexpr std::uint32_t kScale = 32;  // room for the rank of a choice below the
 constexpr std::ptrdiff_t kMostAlike = 2;
 constexpr int kMostNeedless = 12;
 constexpr std::int64_t kMostTimes = 4;  // larger or smaller, of a size that stays sensible
+constexpr std::uint32_t kUnevenRank = 12;
 constexpr std::uint32_t kListRank = 8;  // a list put together anew comes after what authors of fixes write
 
 bool counts(const RuleItem& item, bool allow_new_advice) {
@@ -225,6 +227,25 @@ class Search {
            });
   }
 
+  /// A number of ranks that stands in no proportion to the present one is nobody's layout.
+  bool is_odd_number_of_ranks(FactId fact, std::int64_t number) const {
+    const Value& now = subject_.facts.values[fact].value;
+    if (!subject_.name(fact).ends_with("_parallel_size") || now.kind() != Value::Kind::integer ||
+        now.integer() < 1 || number <= now.integer())
+      return false;
+    return number % now.integer() != 0 && !std::has_single_bit(static_cast<std::uint64_t>(number));
+  }
+
+  /// Sizes keep what powers of two they have, up to four: 8 layers become 12 before they become 9.
+  std::uint32_t unevenness(FactId fact, const Value& value) const {
+    const Value& now = subject_.facts.values[fact].value;
+    if (effect_of(subject_, fact) != KeyEffect::model || value.kind() != Value::Kind::integer ||
+        now.kind() != Value::Kind::integer || value.integer() < 1 || now.integer() < 1)
+      return 0;
+    const int kept = std::countr_zero(static_cast<std::uint64_t>(value.integer()));
+    return kept < std::min(2, std::countr_zero(static_cast<std::uint64_t>(now.integer()))) ? kUnevenRank : 0;
+  }
+
   /// A size of the model is changed to a near one, or dropped where a default or a derivation takes its
   /// place; a count that is off unless it is set is not lowered to 1.
   void leave_out_odd_values(FactId fact, Domain& domain) {
@@ -239,6 +260,7 @@ class Search {
       if (choice.unknown || choice.value.kind() != Value::Kind::integer) return false;
       const std::int64_t number = choice.value.integer();
       if (std::find(advised.begin(), advised.end(), choice.value) != advised.end()) return false;
+      if (is_odd_number_of_ranks(fact, number)) return true;
       if (standard.value.is_none() && number <= 1 && (size >= 2 || is_size)) return true;
       if (!is_size) return false;
       if (number < 1) return size >= 1;  // 0 layers are no model
@@ -254,8 +276,10 @@ class Search {
     const Domain& domain = encoding.domain(fact);
     const std::uint32_t weight = change_weight(subject_, fact, request_.touch_model) * kScale;
     for (std::size_t i = 1; i < domain.choices.size(); ++i) {
-      soft.push_back({smt.negate(encoding.chosen(fact, i)),
-                      weight + static_cast<std::uint32_t>(std::min<std::size_t>(i, kScale - 1))});
+      soft.push_back(
+          {smt.negate(encoding.chosen(fact, i)),
+           weight + std::min(static_cast<std::uint32_t>(i) + unevenness(fact, domain.choices[i].value),
+                             kScale - 1)});
     }
     if (!domain.any_subset) return;
     soft.push_back({smt.negate(encoding.is_subset(fact)), weight + kListRank});
