@@ -203,9 +203,13 @@ class Mapper {
   Argument without_further(const Argument& given, const Flag& flag) {
     Argument argument = given;
     if (flag.is_list) {  // the first word is the list's own; a later one may end it
-      const auto may_end = [](const ArgumentValue& value) { return !value.literal && value.several; };
-      const auto begin = argument.values.begin() + (argument.values.empty() ? 0 : 1);
-      const auto found = std::find_if(begin, argument.values.end(), may_end);
+      const auto may_end = [&](const ArgumentValue& value) {
+        if (value.literal || !value.several || &value == argument.values.data()) return false;
+        // `0.3 $A 0.7 $B`: a blend names a path behind each weight.
+        const ArgumentValue& before = *(&value - 1);
+        return value.text.find('@') != std::string::npos || !before.literal || !to_float(before.text);
+      };
+      const auto found = std::find_if(argument.values.begin(), argument.values.end(), may_end);
       std::for_each(found, argument.values.end(), [&](const ArgumentValue& value) {
         if (may_end(value)) report_further(value);
       });

@@ -204,8 +204,9 @@ TEST(MapArguments, ReportsWhatItCannotUse) {
 }
 
 TEST(MapArguments, WordsThatMayHoldArgumentsLeaveKeysOpen) {
-  for (const char* const word : {"\"$@\"", "$EXTRA", "${EXTRA[@]}", "--swiglu $EXTRA", "--lr 1e-4 $EXTRA",
-                                 "--data-path $BLEND \"$@\"", "--$NAME 3", "--swiglu @more"}) {
+  for (const char* const word :
+       {"\"$@\"", "$EXTRA", "${EXTRA[@]}", "--swiglu $EXTRA", "--lr 1e-4 $EXTRA", "--data-path $BLEND \"$@\"",
+        "--data-path 1 $A \"$@\"", "--data-path 1 $A $EXTRA", "--$NAME 3", "--swiglu @more"}) {
     const Read read("a.sh", "python pretrain_gpt.py --bf16 --num-layers 4 " + std::string(word) + "\n",
                     "megatron-lm-0.19");
     ASSERT_TRUE(read.good) << word;
@@ -216,7 +217,8 @@ TEST(MapArguments, WordsThatMayHoldArgumentsLeaveKeysOpen) {
     EXPECT_EQ(read.value("ddp.grad_reduce_in_fp32"), "\"?\"") << word;
     EXPECT_EQ(read.value("model.deallocate_pipeline_outputs"), "true") << word;
   }
-  for (const char* const word : {"", "--lr $LR", "--data-path $BLEND", "--data-path a/$X b", "${EXTRA:-}"}) {
+  for (const char* const word : {"", "--lr $LR", "--data-path $BLEND", "--data-path a/$X b",
+                                 "--data-path 0.3 $A 0.7 $B", "${EXTRA:-}"}) {
     const Read read("a.sh", "python $SCRIPT --bf16 --num-layers 4 " + std::string(word) + "\n",
                     "megatron-lm-0.19");
     EXPECT_FALSE(read.record.unset_is_open) << word;
