@@ -453,7 +453,11 @@ class Mapper {
                          std::none_of(implied.unless.begin(), implied.unless.end(), may_be_present) &&
                          (implied.unless.empty() || further_.empty());
       for (const auto& [key, value] : implied.sets) {
-        if (!knows(context_.view, key) || given_.has(key)) continue;
+        if (!knows(context_.view, key)) continue;
+        if (given_.has(key)) {
+          if (value.is_none() && known) take_back(key, implied.why);
+          continue;
+        }
         if (known)
           implied_.set(key, Span{}, value, Span{});
         else
@@ -461,6 +465,18 @@ class Mapper {
       }
     }
     implied_.set("target.frontend", Span{}, Value("megatron-lm"), Span{});
+  }
+
+  /// The front-end drops what the argument of the key says.
+  void take_back(const std::string& key, const std::string& why) {
+    for (const Argument& argument : list_.arguments) {
+      const Flag* const flag = builtin_flag_table().find(argument.flag);
+      if (flag == nullptr || std::find(flag->keys.begin(), flag->keys.end(), key) == flag->keys.end())
+        continue;
+      context_.sink.problem("EX001", fmt::format("`{}` has no effect: {}", argument.flag, why),
+                            argument.flag_span);
+      given_.set(key, argument.flag_span, Value(), argument.flag_span);
+    }
   }
 
   const ArgumentList& list_;

@@ -192,6 +192,19 @@ TEST(MapArguments, AddsWhatMegatronLmImplies) {
   EXPECT_EQ(checkpoint.value("model.num_layers"), "2");
 }
 
+TEST(MapArguments, TakesBackWhatTheFrontEndDrops) {
+  // core_transformer_config_from_args: num_query_groups counts with group_query_attention only.
+  const Read alone("a.args", "--num-layers 2 --num-query-groups 2\n", "megatron-lm-0.19");
+  EXPECT_EQ(alone.value("model.num_query_groups"), "none");
+  EXPECT_EQ(alone.findings(), "EX001 `--num-query-groups` ");
+  const Read both("a.args", "--num-query-groups 2 --group-query-attention\n", "megatron-lm-0.19");
+  EXPECT_EQ(both.value("model.num_query_groups"), "2");
+  EXPECT_EQ(both.findings(), "");
+  // Where it may come with what is not known here, the value counts.
+  const Read open("a.sh", "python train.py --num-query-groups 2 $EXTRA\n", "megatron-lm-0.19");
+  EXPECT_EQ(open.value("model.num_query_groups"), "2");
+}
+
 TEST(MapArguments, ReportsWhatItCannotUse) {
   const Read read("a.args", "--num-layer 4 --num-layers x --swiglu yes --hidden-size --seed 1 2 --lr $LR\n",
                   "megatron-lm-0.19");
