@@ -140,6 +140,10 @@ std::string excuse(const WrittenConfig::LeftOut& left, const Config& config, con
   const Value* value = value_of(left.path, config, view);
   if ((value != nullptr && value->is_none()) || left.why.ends_with("sets it to `none`"))
     return "none, which no argument says";
+  // `--bf16` and `--fp16` each set the type of the parameters: a config of both can say one.
+  const Value* const bf16 = value_of("optimizer.bf16", config, view);
+  if (left.path == "optimizer.fp16" && bf16 != nullptr && *bf16 == Value(true))
+    return "at odds with all arguments of the key";
   const Version& release = *view.stack().version_of("megatron-lm");
   bool has_argument = false;
   for (const Flag& flag : builtin_flag_table().flags) {
