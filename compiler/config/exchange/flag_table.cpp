@@ -108,6 +108,8 @@ class Loader {
         flag.since = version_of(field);
       else if (field.key == "until")
         flag.until = version_of(field);
+      else if (field.key == "list_since")
+        flag.list_since = version_of(field);
       else if (field.key == "single")
         flag.single = true;
       else
@@ -149,6 +151,11 @@ class Loader {
 const Flag* FlagTable::find(std::string_view name) const {
   const auto found = index.find(std::string(name));
   return found == index.end() ? nullptr : &flags[found->second];
+}
+
+Flag as_of(Flag flag, const Version& release) {
+  if (flag.list_since && release < *flag.list_since) flag.is_list = false;
+  return flag;
 }
 
 std::optional<FlagTable> parse_flag_table(SourceId source, const SourceMap& sources, Sink& sink) {

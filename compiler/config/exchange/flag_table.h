@@ -26,6 +26,7 @@ struct Flag {
   std::vector<std::pair<std::string, Value>> sets;  ///< get fixed values
   std::string irrelevant;                           ///< why it has no key; empty if it has
   std::optional<Version> since, until;              ///< releases of Megatron-LM that have it: [since, until)
+  std::optional<Version> list_since;                ///< takes one value before this release
 };
 
 /// What the front-end sets when flags are absent.
@@ -41,6 +42,9 @@ struct FlagTable {
   std::unordered_map<std::string, std::size_t> index;
   const Flag* find(std::string_view name) const;
 };
+
+/// The flag as one release of Megatron-LM has it.
+Flag as_of(Flag flag, const Version& release);
 
 /// Reports RU001/RU002 problems of the text; nothing then.
 std::optional<FlagTable> parse_flag_table(SourceId source, const SourceMap& sources, Sink& sink);

@@ -113,6 +113,12 @@ class Mapper {
     }
     ++context_.record.total;
     const Flag* flag = builtin_flag_table().find(given.flag);
+    Flag of_release;
+    if (const Version* release = megatron_release();
+        flag != nullptr && flag->list_since && release != nullptr) {
+      of_release = as_of(*flag, *release);
+      flag = &of_release;
+    }
     const Argument argument = flag == nullptr ? given : without_further(given, *flag);
     if (flag == nullptr) {
       report_unknown(context_, argument.flag,
@@ -285,6 +291,12 @@ class Mapper {
                           value.span);
   }
 
+  /// Of the stack; null where it names none.
+  const Version* megatron_release() const {
+    const Version* version = context_.view.stack().version_of("megatron-lm");
+    return version != nullptr ? version : context_.view.stack().version_of("megatron-core");
+  }
+
   void check_release(const Flag& flag, Span place) {
     // A key that the release does not have is reported where keys are checked.
     const auto is_known = [&](const std::string& key) { return knows(context_.view, key); };
@@ -292,8 +304,7 @@ class Mapper {
         std::any_of(flag.keys.begin(), flag.keys.end(), is_known) ||
         std::any_of(flag.sets.begin(), flag.sets.end(), [&](const auto& set) { return is_known(set.first); });
     if (!known && flag.irrelevant.empty()) return;
-    const Version* version = context_.view.stack().version_of("megatron-lm");
-    if (version == nullptr) version = context_.view.stack().version_of("megatron-core");
+    const Version* version = megatron_release();
     if (version == nullptr) return;
     const std::string& stack = context_.view.stack().name;
     if (flag.since && *version < *flag.since) {

@@ -278,7 +278,7 @@ class ArgumentWriter {
         if (first == nullptr) first = setting;
       }
       if (first == nullptr) return;
-      const auto said = flag_with_value(flag, first->value);
+      const auto said = flag_with_value(as_of(flag, version_), first->value);
       if (!said) return;
       text = *said;
       for (const std::string& key : keys) {

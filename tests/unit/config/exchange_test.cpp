@@ -205,6 +205,16 @@ TEST(MapArguments, TakesBackWhatTheFrontEndDrops) {
   EXPECT_EQ(open.value("model.num_query_groups"), "2");
 }
 
+// megatron/training/arguments.py: `type=str, choices=[...]` in 0.14 and 0.15, `nargs="+"` from 0.16 on.
+TEST(MapArguments, TakesOneScopeOrSeveralAsTheReleaseDoes) {
+  const Read older("a.args", "--cuda-graph-scope attn\n", "megatron-lm-0.15");
+  EXPECT_EQ(older.value("model.cuda_graph_scope"), "\"attn\"");
+  const Read several("a.args", "--cuda-graph-scope attn full\n", "megatron-lm-0.15");
+  EXPECT_EQ(several.findings(), "EX002 `full` ");
+  const Read newer("a.args", "--cuda-graph-scope attn\n", "megatron-lm-0.16");
+  EXPECT_EQ(newer.value("model.cuda_graph_scope"), "[\"attn\"]");
+}
+
 TEST(MapArguments, ReportsWhatItCannotUse) {
   const Read read("a.args", "--num-layer 4 --num-layers x --swiglu yes --hidden-size --seed 1 2 --lr $LR\n",
                   "megatron-lm-0.19");
