@@ -21,6 +21,7 @@ using plan::Role;
 
 constexpr const char* kFormat = "capstan-checkpoint-1";
 constexpr const char* kTrajectory = "trajectory.";
+constexpr const char* kDataPath = "data.path";  // for people: data are told apart by their contents
 constexpr const char* kDataTokens = "data.tokens";
 constexpr const char* kDataDigest = "data.digest";
 constexpr const char* kOpOrder = "ops order";
@@ -98,7 +99,7 @@ std::optional<Diagnostic> find_difference(const SafetensorsFile& file, const std
   // by right.
   std::string other, other_data, other_order;
   for (const auto& [name, value] : course) {
-    if (held(name) == value) continue;
+    if (held(name) == value || name == kDataPath) continue;
     if (name == kDataTokens || name == kDataDigest) {
       if (other_data.empty())
         other_data = fmt::format("`{}` is {} in the checkpoint and {} now", name, held(name), value);
@@ -194,7 +195,7 @@ std::map<std::string, std::string> trajectory(const plan::Plan& plan, const Data
   for (const auto& [name, value] : sizes) course[fmt::format("dims.{}", name)] = fmt::format("{}", value);
   course["seed"] = fmt::format("{}", plan.seed);
   course["data.kind"] = plan.data.kind;
-  course["data.path"] = plan.data.path;
+  course[kDataPath] = plan.data.path;
   course["data.seed"] = fmt::format("{}", plan.data.seed);
   if (!data.digest.empty()) {
     course[kDataTokens] = fmt::format("{}", data.tokens);

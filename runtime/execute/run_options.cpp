@@ -29,7 +29,7 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
   --threads N               threads of the host backend (default: all)
   --device N                CUDA device (default 0)
   --teardown-seconds N      how long releasing the device may take before the process ends itself (default 10)
-  --inject nan:STEP         drill: make a parameter NaN before a step
+  --inject nan:STEP         drill: make a parameter NaN before a step (counted from 0)
   --inject flip:BUFFER      drill: change one bit of a buffer on the replayed side of --verify-replay
   --inject fault:OP         drill: the device refuses op number OP while its segment is captured
   --quiet                   no progress line
@@ -133,7 +133,7 @@ ParsedArguments refuse(std::string message) {
 ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::string_view version) {
   ParsedArguments parsed;
   RunOptions& result = parsed.options;
-  bool rounds_given = false;
+  bool rounds_given = false, drill_given = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
@@ -175,6 +175,10 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
     const std::string wanted = option->set(result, value);
     if (!wanted.empty()) return refuse(fmt::format("`{}` is `{}`, must be {}", name, value, wanted));
     rounds_given = rounds_given || name == "--rounds";
+    if (name == "--inject") {
+      if (drill_given) return refuse("one drill at a time: `--inject` is given twice");
+      drill_given = true;
+    }
     if (name == "--device" || name == "--steps-ahead") result.for_cuda.push_back(name);
     if (name == "--threads") result.for_host.push_back(name);
   }
@@ -188,6 +192,8 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
   if (result.compare_eager && result.verify_every > 0)
     return refuse("`--compare` and `--verify-replay` are two runs");
   if (rounds_given && !result.compare_eager) return refuse("`--rounds` belongs to `--compare eager`");
+  if (result.steps && result.compare_eager)
+    return refuse("`--steps` belongs to a training run; `--rounds` says how long `--compare eager` is");
   if (result.drill.kind == Drill::Kind::flip && result.verify_every == 0) {
     return refuse("`--inject flip:` belongs to `--verify-replay`");
   }

@@ -392,6 +392,11 @@ TEST_F(CapstanRun, ResumesOnTheSameDataOnly) {
         {plan, "--output", folder.file("rest"), "--overwrite", "--quiet", "--resume", folder.file("run")});
   };
   EXPECT_EQ(resume().exit_code, 0);
+  // The same data under another name are the same data.
+  spec.data.path = folder.file("./t");
+  const ProcessResult elsewhere = run({plan_file(spec, "elsewhere.json"), "--output", folder.file("rest"),
+                                       "--overwrite", "--quiet", "--resume", folder.file("run")});
+  EXPECT_EQ(elsewhere.exit_code, 0) << elsewhere.err;
   write_whole(folder.file("t"), std::string(5000, 'b'));
   const ProcessResult other = resume();
   EXPECT_EQ(other.exit_code, 4);
@@ -631,6 +636,12 @@ TEST_F(CapstanRun, RefusesWrongUse) {
   EXPECT_EQ(run({}).exit_code, 2);
   EXPECT_EQ(run({"a.json", "b.json"}).exit_code, 2);
   EXPECT_EQ(run({"a.json", "--eager", "--compare", "eager"}).exit_code, 2);
+  const ProcessResult steps = run({"a.json", "--compare", "eager", "--steps", "4"});
+  EXPECT_EQ(steps.exit_code, 2);
+  EXPECT_NE(steps.err.find("`--steps` belongs to a training run"), std::string::npos) << steps.err;
+  const ProcessResult drills = run({"a.json", "--inject", "nan:1", "--inject", "nan:2"});
+  EXPECT_EQ(drills.exit_code, 2);
+  EXPECT_NE(drills.err.find("`--inject` is given twice"), std::string::npos) << drills.err;
   EXPECT_EQ(run({"--help"}).exit_code, 0);
   EXPECT_NE(run({"--help"}).out.find("--verify-replay"), std::string::npos);
 }
