@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -125,10 +126,14 @@ class CommandFinder {
 
   void read(const ShellScript& script, int depth, bool conditional) {
     std::vector<const ShellCommand*> with_documents;
+    const std::size_t around = serials_.size();
     for (const ShellCommand& command : script.commands) {
+      while (serials_.size() > around + command.kept_subshells) leave();
+      while (serials_.size() < around + command.subshells) enter();
       take(command, depth, conditional || command.conditional);
       if (!command.documents.empty()) with_documents.push_back(&command);
     }
+    while (serials_.size() > around) leave();
     for (const ShellCommand* command : with_documents) read_documents(*command, depth, false);
     // Only a script that is written to a file and started later holds the command.
     if (best_flags_ > 0) return;
@@ -154,15 +159,57 @@ class CommandFinder {
     bool known = false;  ///< false: only a shell can know the value
   };
 
+  /// A shell of its own: a subshell, `sh -c`, a here-document.
+  void enter() {
+    serials_.push_back(best_serial_);
+    variables_.enter();
+  }
+  void leave() {
+    const bool trains = best_serial_ != serials_.back();  // its exports are those of the command
+    serials_.pop_back();
+    for (const std::string& name : variables_.leave()) {
+      if (!trains) open_export(name);
+    }
+  }
+
+  void forget(const std::string& name) {
+    variables_.forget(name);
+    open_export(name);
+  }
+  void forget_all() {
+    for (const std::string& name : variables_.forget_all()) open_export(name);
+  }
+
+  /// What a process gets under the name is not known.
+  void open_export(const std::string& name) {
+    if (!exported_.contains(name)) return;
+    const auto known =
+        std::find_if(variables_known_.begin(), variables_known_.end(),
+                     [&](const EnvironmentVariable& variable) { return variable.name == name; });
+    if (known == variables_known_.end()) return;
+    const EnvironmentVariable last = *known;
+    state({last, false}, variables_known_, variables_open_);
+  }
+
   void take(const ShellCommand& command, int depth, bool conditional) {
+    take_arithmetic(command);
     if (command.words.empty()) {
       for (const ShellAssignment& assignment : command.assignments) {
-        if (command.exports) {
-          if (auto stated = stated_by(assignment, conditional))
+        if (command.exports) exported_.insert(assignment.name);
+        if (exported_.contains(assignment.name)) {
+          if (auto stated = stated_by(assignment, conditional || command.isolated))
             state(std::move(*stated), variables_known_, variables_open_);
         }
-        variables_.assign(assignment, conditional);
+        // Whether the rest of its list or the script reads the name: what it holds differs.
+        if (command.isolated)
+          forget(assignment.name);
+        else
+          variables_.assign(assignment, conditional);
       }
+      return;
+    }
+    if (take_names(command)) {
+      any_command_ = true;
       return;
     }
     std::vector<ExpandedWord> words;
@@ -179,7 +226,7 @@ class CommandFinder {
       for (const ShellWord& word : command.words) variables_.take_defaults(word);
       return;
     }
-    if (words.front().text == "echo" || words.front().text == "printf") return;
+    if (words.front().text == "echo") return;
     if (words.front().text == "unset") return unset(words, conditional);
     const bool is_first = !any_command_;
     any_command_ = true;
@@ -198,6 +245,7 @@ class CommandFinder {
       further_.push_back(better ? best_span_ : command.span);
     if (!better) return;
     best_span_ = command.span;
+    ++best_serial_;
     best_rank_ = rank;
     best_flags_ = flags;
     best_ = std::move(words);
@@ -209,10 +257,73 @@ class CommandFinder {
     }
   }
 
+  /// `$((L++))` inside any word.
+  void take_arithmetic(const ShellCommand& command) {
+    const auto take_word = [&](const ShellWord& word) {
+      for (const ShellPart& part : word.parts) {
+        if (part.kind != ShellPart::Kind::opaque || !part.text.starts_with("$((")) continue;
+        for (const std::string& name : names_set_by_arithmetic(part.text)) forget(name);
+      }
+    };
+    for (const ShellWord& word : command.words) take_word(word);
+    for (const ShellAssignment& assignment : command.assignments) {
+      take_word(assignment.value);
+      for (const ShellWord& item : assignment.items) take_word(item);
+    }
+  }
+
+  /// Commands that set variables to what is not known here. True if it is one.
+  bool take_names(const ShellCommand& command) {
+    auto word = command.words.begin();
+    const auto end = command.words.end();
+    while (word + 1 != end && (word->text() == "command" || word->text() == "builtin")) ++word;
+    const std::string name = word->text();
+    if (name == "let") {
+      for (++word; word != end; ++word) {
+        for (const std::string& set : names_set_by_arithmetic(word->text())) forget(set);
+      }
+      return true;
+    }
+    if (name == "printf") {
+      for (++word; word != end && word->text().starts_with("-v"); ++word) {
+        if (word->text() != "-v")
+          forget_named(*word, 2);
+        else if (word + 1 != end)
+          forget_named(*++word, 0);
+      }
+      return true;
+    }
+    if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts") {
+      for (const char* own : {"REPLY", "MAPFILE", "OPTARG", "OPTIND"}) forget(own);
+      bool is_value = name == "getopts";  // its first word lists the options
+      for (++word; word != end; ++word) {
+        const std::string text = word->text();
+        const bool is_option = text.size() > 1 && text.front() == '-';
+        if (!is_option && !is_value) forget_named(*word, 0);
+        const std::string_view with_value = name == "read" ? "dinNptu" : "dnOsuCc";
+        is_value = is_option && with_value.find(text.back()) != std::string_view::npos;
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// `L`, `A[1]`, and `"$NAME"`, which may be any.
+  void forget_named(const ShellWord& word, std::size_t begin) {
+    const std::string text = word.text().substr(begin);
+    const std::size_t size = std::min(text.find('['), text.size());
+    if (text.substr(0, size).find_first_of("$`") != std::string::npos) return forget_all();
+    if (size > 0) forget(text.substr(0, size));
+  }
+
   /// Behind it a variable holds nothing, and no process gets it.
   void unset(const std::vector<ExpandedWord>& words, bool conditional) {
     for (auto word = words.begin() + 1; word != words.end(); ++word) {
       if (!word->literal || word->text.starts_with('-')) continue;
+      if (const std::size_t bracket = word->text.find('['); bracket != std::string::npos) {
+        forget(word->text.substr(0, bracket));
+        continue;
+      }
       ShellAssignment nothing;
       nothing.name = word->text;
       nothing.name_span = word->span;
@@ -222,12 +333,18 @@ class CommandFinder {
       const auto known = std::find_if(variables_known_.begin(), variables_known_.end(), is_this);
       if (conditional && known != variables_known_.end()) variables_open_.push_back(*known);
       std::erase_if(variables_known_, is_this);
-      if (!conditional) std::erase_if(variables_open_, is_this);
+      if (!conditional) {
+        std::erase_if(variables_open_, is_this);
+        exported_.erase(word->text);
+      }
     }
   }
 
   /// What a process gets by an export, or by a variable in front of its command; nothing for arrays.
   std::optional<StatedVariable> stated_by(const ShellAssignment& assignment, bool conditional) {
+    if (assignment.open)
+      return StatedVariable{
+          {assignment.name, assignment.name_span, assignment.value.text(), assignment.value.span}, false};
     if (assignment.is_array || assignment.append) return std::nullopt;
     ExpandedWord value = join(variables_.pieces(assignment.value), assignment.value.span);
     const bool known = value.literal && !conditional && value.default_of.empty();
@@ -266,7 +383,10 @@ class CommandFinder {
       }
     }
     if (text.text.empty()) return false;
+    const bool is_own = words.front().text != "eval";
+    if (is_own) enter();
     read(parse_shell(text, problems_), depth + 1, conditional);
+    if (is_own) leave();
     return true;
   }
 
@@ -283,7 +403,9 @@ class CommandFinder {
       ShellText text;
       text.add(std::string(sources_.text(document.body)), document.body);
       std::vector<SyntaxProblem> unheard;  // what goes elsewhere need not be a script
+      enter();
       read(parse_shell(text, all ? unheard : problems_), depth + 1, false);
+      leave();
     }
   }
 
@@ -296,6 +418,9 @@ class CommandFinder {
   int best_rank_ = -1;
   Span best_span_;
   std::vector<Span> further_;  ///< commands that train, too
+  std::size_t best_serial_ = 0;
+  std::vector<std::size_t> serials_;  ///< best_serial_ when each open shell began
+  std::set<std::string> exported_;
   bool any_command_ = false, plain_list_ = false;
   std::vector<EnvironmentVariable> variables_known_, variables_open_;
   std::vector<StatedVariable> best_variables_;

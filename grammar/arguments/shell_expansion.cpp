@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/environment/shell_word_reader.h"
+
 namespace capstan {
 namespace {
 
 constexpr std::size_t kMaxWords = 100000;
 constexpr std::size_t kMaxWordBytes = 1u << 20;
+constexpr std::size_t kLongestSubscript = 256;
 
 /// The array or variable that alone makes up the word (`$X`, `"${X[@]}"`), or null.
 const ShellPart* only_expansion(const ShellWord& word) {
@@ -144,7 +147,70 @@ ExpandedWord join(const std::vector<ExpandedPiece>& pieces, Span whole) {
   return word;
 }
 
+std::vector<std::string> names_set_by_arithmetic(std::string_view text) {
+  std::vector<std::string> names;
+  const auto blanks = [&](std::size_t at) {
+    return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
+  };
+  const auto is_doubled = [&](std::string_view at) { return at.starts_with("++") || at.starts_with("--"); };
+  bool changed = false;  // a `++` or `--` stands in front
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_shell_name_start(text[at])) {
+      const bool doubled = is_doubled(text.substr(at));
+      if (doubled || std::string_view(" \t\r\n").find(text[at]) == std::string_view::npos) changed = doubled;
+      // Digits and letters of one number (`0x1F`) are no name.
+      if (is_shell_name(text[at]))
+        while (at < text.size() && is_shell_name(text[at])) ++at;
+      else
+        at += doubled ? 2 : 1;
+      continue;
+    }
+    const std::size_t begin = at;
+    while (at < text.size() && is_shell_name(text[at])) ++at;
+    const std::string_view name = text.substr(begin, at - begin);
+    std::size_t behind = blanks(at);
+    if (behind < text.size() && text[behind] == '[') {  // `A[i] = 8`; what is in it is read, too
+      const std::size_t closing = text.substr(behind, kLongestSubscript).find(']');
+      behind = closing == std::string_view::npos ? behind : blanks(behind + closing + 1);
+    }
+    const std::string_view rest = text.substr(behind);
+    const std::size_t sign = rest.find_first_not_of("+-*/%&^|<>");
+    const std::string_view operation = rest.substr(0, std::min(sign, rest.size()));
+    const bool compares = operation == "<" || operation == ">";
+    const bool assigns = sign != std::string_view::npos && rest[sign] == '=' && !compares &&
+                         (!operation.empty() || !rest.starts_with("==")) && operation.size() <= 2;
+    if (changed || assigns || is_doubled(rest)) names.emplace_back(name);
+    changed = false;
+  }
+  return names;
+}
+
+void ShellVariables::forget(const std::string& name) {
+  Binding unknown;
+  unknown.known = false;
+  bindings_[name] = std::move(unknown);
+  note(name);
+}
+
+std::vector<std::string> ShellVariables::forget_all() {
+  std::vector<std::string> names;
+  for (const auto& [name, binding] : bindings_) {
+    if (binding.known) names.push_back(name);
+  }
+  for (const std::string& name : names) forget(name);
+  return names;
+}
+
+std::set<std::string> ShellVariables::leave() {
+  std::set<std::string> names = std::move(set_inside_.back());
+  set_inside_.pop_back();
+  for (const std::string& name : names) forget(name);  // and known as set by the shell around
+  return names;
+}
+
 void ShellVariables::assign(const ShellAssignment& assignment, bool conditional) {
+  if (assignment.open) return forget(assignment.name);
+  note(assignment.name);
   Binding fresh;
   fresh.is_array = assignment.is_array;
   // `X="$X more"` keeps what X holds; only the rest is new.
@@ -212,6 +278,7 @@ void ShellVariables::take_defaults(const ShellWord& word) {
     if (part.kind != ShellPart::Kind::defaulted || bindings_.contains(part.text)) continue;
     Binding binding;
     binding.scalar = pieces({{part}, part.span});
+    note(part.text);
     bindings_.emplace(part.text, std::move(binding));
   }
 }

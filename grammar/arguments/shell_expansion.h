@@ -4,7 +4,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/environment/shell_script.h"
@@ -39,6 +41,13 @@ class ShellVariables {
   explicit ShellVariables(std::vector<SyntaxProblem>& problems) : problems_(problems) {}
 
   void assign(const ShellAssignment& assignment, bool conditional);
+  /// What the name holds from here on is not known.
+  void forget(const std::string& name);
+  /// Names that stand for something the script states; all of them are forgotten.
+  std::vector<std::string> forget_all();
+  /// A shell of its own begins. What it sets is not known behind it (`leave`, which gives these names).
+  void enter() { set_inside_.emplace_back(); }
+  std::set<std::string> leave();
   /// `: ${X:=value}` gives X its default.
   void take_defaults(const ShellWord& word);
   /// Appends the words that the word stands for, blanks of unquoted expansions split. One that is a stated
@@ -58,15 +67,22 @@ class ShellVariables {
     std::vector<ExpandedWord> items;
   };
 
+  void note(const std::string& name) {
+    if (!set_inside_.empty()) set_inside_.back().insert(name);
+  }
   void append_known(const Binding& binding, const ShellPart& part, std::vector<ExpandedPiece>& out);
   bool within_bounds(ExpandedPiece& piece);
 
   std::vector<SyntaxProblem>& problems_;
   std::map<std::string, Binding, std::less<>> bindings_;
   std::vector<ExpandedPiece> marks_;
+  std::vector<std::set<std::string>> set_inside_;  ///< by open shell
   std::size_t bytes_ = 0;
   bool reported_ = false;
 };
+
+/// Variables that an arithmetic text assigns to (`L = 8`, `L++`, `L += 2`).
+std::vector<std::string> names_set_by_arithmetic(std::string_view text);
 
 ExpandedWord join(const std::vector<ExpandedPiece>& pieces, Span whole);
 

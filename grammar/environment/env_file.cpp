@@ -16,7 +16,7 @@ std::vector<EnvironmentVariable> parse_env_file(SourceId source, const SourceMap
       continue;
     }
     for (ShellAssignment& assignment : command.assignments) {
-      if (assignment.is_array || assignment.append || !assignment.value.is_literal()) {
+      if (assignment.is_array || assignment.append || assignment.open || !assignment.value.is_literal()) {
         problems.push_back(
             {fmt::format("the value of `{}` is no literal; write the value itself", assignment.name),
              assignment.value.span,

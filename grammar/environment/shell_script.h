@@ -1,7 +1,7 @@
 // The part of shell syntax that launch scripts use: simple commands with words, quotes, line continuations,
 // assignments and arrays. Nothing is run and nothing is expanded here; what is no literal (`$(...)`,
 // arithmetic) is kept as an opaque part. Control structures are passed through; commands inside them are
-// marked as conditional.
+// marked as conditional. `((...))` is given as the `let` that it stands for.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,8 @@ struct ShellAssignment {
   Span name_span;
   bool append = false;  ///< `+=`
   bool is_array = false;
-  ShellWord value;               ///< for scalars; without parts for `X=`
+  bool open = false;  ///< what the name holds from here on is not known: a loop's variable, `A[1]=8`
+  ShellWord value;    ///< for scalars; without parts for `X=`
   std::vector<ShellWord> items;  ///< for arrays
 };
 
@@ -62,6 +63,9 @@ struct ShellCommand {
   std::vector<ShellWord> words;  ///< without assignments and redirections; empty for bare assignments
   bool exports = false;          ///< `export X=1`
   bool conditional = false;      ///< inside if, loop, case or function, or behind `&&`, `||`
+  bool isolated = false;         ///< of a pipeline or in the background: it changes no variable of the script
+  std::uint32_t subshells = 0;   ///< parentheses around it
+  std::uint32_t kept_subshells = 0;  ///< those of them that were open ever since the command before
   std::vector<ShellHereDocument> documents;
   Span span;
 };

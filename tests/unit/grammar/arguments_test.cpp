@@ -165,6 +165,87 @@ TEST(MegatronArguments, ReadsTextsThatAShellGets) {
   EXPECT_EQ(arguments("echo \"python train.py --not 1\"\npython train.py --x 1\n"), "--x 1<1>;");
 }
 
+/// What `$L` behind the text is read as.
+std::string value_of_l(const std::string& text) {
+  const std::string out = arguments(text + "\npython train.py --x \"$L\"\n");
+  const std::size_t begin = out.find("--x") + 4;
+  return out.substr(begin, out.find('<', begin) - begin);
+}
+
+TEST(MegatronArguments, WhatACommandSetsIsNotKnown) {
+  EXPECT_EQ(value_of_l("L=4"), "4");
+  for (const char* const text : {"L=4; let L=8",
+                                 "L=4; let 'L = 8'",
+                                 "L=4; let L++",
+                                 "L=4; let --L",
+                                 "L=4; let M=1 L+=2",
+                                 "L=4; ((L++))",
+                                 "L=4; (( L = 8 ))",
+                                 "L=4; (( M == 2, L <<= 1 ))",
+                                 "L=4; if (( L++ )); then :; fi",
+                                 "L=4; echo $((L = 8))",
+                                 "L=4; M=$((++L))",
+                                 "L=4; printf -v L 9",
+                                 "L=4; printf -vL 9",
+                                 "L=4; read L",
+                                 "L=4; read -r M L < f",
+                                 "L=4; read -s L",
+                                 "L=4; read -p 'how many' -r L",
+                                 "L=4; IFS=, read -ra L <<< 1,2",
+                                 "L=4; command read L",
+                                 "L=4; read \"$NAME\"",
+                                 "L=4; mapfile -t L < f",
+                                 "L=4; readarray -n 1 L < f",
+                                 "L=4; getopts ab: L",
+                                 "declare -i L=3+4",
+                                 "declare -i L; L=3+4",
+                                 "declare -i L=3; L+=4",
+                                 "declare -i L=010",
+                                 "declare -u L=ab",
+                                 "L=4; for L in 8 9; do",
+                                 "L=4; for L\ndo",
+                                 "L=4; select L in 8 9; do",
+                                 "L=4; for ((L=1; L<9; L++)); do"})
+    EXPECT_EQ(value_of_l(text), "$L?") << text;
+  // These only read it, or set another.
+  for (const char* const text :
+       {"L=4; let M=L", "L=4; ((M = L * 2))", "L=4; if (( L == 4 )); then :; fi",
+        "L=4; (( L <= 4 && L >= 2 ))", "L=4; M=$((L+1))", "L=4; printf '%s' L", "L=4; read M",
+        "L=4; read -p L M", "L=4; read -d L M", "L=4; mapfile -t M < f", "L=4; for M in L; do",
+        "declare -i L=4", "L=4; declare -i M=L", "local L=4"})
+    EXPECT_EQ(value_of_l(text), "4") << text;
+}
+
+TEST(MegatronArguments, ShellsOfTheirOwnKeepWhatTheySet) {
+  for (const char* const text :
+       {"L=4; (L=8)", "L=4; ( (L=8); M=1 )", "L=4; true | L=8", "L=4; true |\nL=8", "L=4; L=8 | true",
+        "L=4; L=8 &", "L=4; L=8 && true & M=1", "L=4; (M=1; L=8) &", "L=4; bash -c 'L=8'",
+        "L=4; true | read L", "L=4; f() ( L=8 )\nf", "L=4; case $1 in a) (L=8);; esac",
+        "L=4; case $1 in a) L=8;; esac", "L=4; true &&\nL=8"})
+    EXPECT_EQ(value_of_l(text), "$L?") << text;
+  for (const char* const text :
+       {"L=4; (M=8)", "L=4; true | M=8", "M=1 & L=4", "true | cat; L=4", "true |& cat\nL=4",
+        "case $1 in (a|b) M=1;; c) M=2;; esac; L=4", "f() { M=1; }; L=4", "eval L=4", "(M=1); L=4",
+        "true & L=4", "true || false; L=4", "(L=4", "((M=1)); L=4"})
+    EXPECT_EQ(value_of_l(text), "4") << text;
+  // Inside, what is set holds.
+  EXPECT_EQ(arguments("L=4\n(L=8; python train.py --x $L) | tee log &\n"), "--x 8<8>;");
+  // A pattern is no command.
+  EXPECT_EQ(arguments("case $1 in\n  --a) M=1;;\nesac\npython train.py --x 1\n"), "--x 1<1>;");
+  EXPECT_EQ(arguments("export A=1 B=1\n(export A=2)\nread B\npython train.py --x 1\n"), "--x 1<1>;$A?;$B?;");
+  EXPECT_EQ(arguments("(export A=2; python train.py --x 1)\n"), "--x 1<1>;$A=2;");
+  EXPECT_EQ(arguments("export A=1\nA=2\npython train.py --x 1\n"), "--x 1<1>;$A=1;$A=2;");
+}
+
+TEST(MegatronArguments, ArraysSetByElementsAreNotKnown) {
+  for (const char* const set :
+       {"A[1]=8", "A[0]+=8", "A[i + 1]=8", "A[B[1]]=8", "declare A[1]=8", "unset 'A[1]'",
+        "printf -v 'A[1]' 8", "((A[1]=8))", "A=([0]=--x [1]=8)", "read -a A"})
+    EXPECT_EQ(arguments("A=(--x 4); " + std::string(set) + "\npython train.py --y 1 \"${A[@]}\"\n"),
+              "--y 1<1> ${A[@]}?<\"${A[@]}\">;")
+        << set;
+}
+
 TEST(MegatronArguments, PlacesAreThoseOfTheWords) {
   // Behind continued lines, tabs and letters of several bytes.
   EXPECT_EQ(arguments("A=\"\\\r\n\t--n\xC3\xA9 \xC3\xBC \\\r\n\t--y 2\"\r\npython train.py $A --z 1\r\n"),

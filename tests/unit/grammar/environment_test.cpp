@@ -183,7 +183,7 @@ TEST(ShellScript, ReadsAssignmentsAndArrays) {
 
 TEST(ShellScript, MarksConditionalCommands) {
   EXPECT_EQ(words("if [ $X = 1 ]; then\n  Y=2\nelse\n  Y=3\nfi\nY=4\nfor i in 1 2; do\n  a $i\ndone\nb"),
-            "?<[><$X><=><1><]>\n?{Y=2}\n?{Y=3}\n{Y=4}\n?<a><$i>\n<b>\n");
+            "?<[><$X><=><1><]>\n?{Y=2}\n?{Y=3}\n{Y=4}\n?{i=}\n?<a><$i>\n<b>\n");
 }
 
 TEST(ShellScript, PassesHereDocuments) {
