@@ -178,7 +178,8 @@ class Suggester {
       const Assignment change{fact, true, meant->value};
       if (!verified({change})) continue;
       const CostClass cost = cost_class_of(effect_of(subject_, fact));
-      add(meant->title, cost == CostClass::free ? Applicability::safe : Applicability::unsafe, cost,
+      const bool is_safe = cost == CostClass::free && !changes_the_run(subject_, fact);
+      add(meant->title, is_safe ? Applicability::safe : Applicability::unsafe, cost,
           {key_change(subject_, change)}, {change});
     }
   }
@@ -217,7 +218,8 @@ class Suggester {
     for (const Assignment& change : further) {
       const CostClass more = cost_class_of(effect_of(subject_, change.fact));
       cost = std::max(cost, more);
-      if (more == CostClass::numerics) applicability = Applicability::unsafe;
+      if (more == CostClass::numerics || changes_the_run(subject_, change.fact))
+        applicability = Applicability::unsafe;
     }
     add(fmt::format("{}; with it {}", fix.title, describe(subject_, further)), applicability, cost, all,
         repair.changes);

@@ -139,9 +139,8 @@ class Search {
       // Over how many GPUs a job is spread is the user's choice even where a config is silent.
       const bool asked = (subject_.facts.values[change.fact].set && cost != CostClass::free) ||
                          subject_.name(change.fact).ends_with("_parallel_size");
-      if (cost == CostClass::numerics || asked || effect_of(subject_, change.fact) == KeyEffect::model) {
+      if (cost == CostClass::numerics || asked || changes_the_run(subject_, change.fact))
         repair.applicability = Applicability::unsafe;
-      }
     }
     return repair;
   }
@@ -371,6 +370,10 @@ CostClass cost_class_of(KeyEffect effect) {
       return CostClass::numerics;
   }
   return CostClass::numerics;
+}
+
+bool changes_the_run(const Subject& subject, FactId fact) {
+  return effect_of(subject, fact) == KeyEffect::run;
 }
 
 std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_model) {

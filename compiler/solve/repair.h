@@ -18,7 +18,7 @@ struct Repair {
   std::vector<Assignment> changes;   ///< sorted by key name
   CostClass cost = CostClass::free;  ///< the dearest of its changes
   Applicability applicability =
-      Applicability::safe;  ///< unsafe: changes numerics, or speed or memory choices the user made
+      Applicability::safe;  ///< unsafe: changes numerics, what a run does, or speed or memory choices made
   std::uint64_t weight = 0;
 };
 
@@ -46,6 +46,9 @@ Repairs find_repairs(const Subject& subject, const RepairRequest& request);
 /// more.
 std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_model);
 CostClass cost_class_of(KeyEffect effect);
+/// Whether what a run does (how long it trains, what it reads, keeps and writes) depends on the key. It costs
+/// nothing to change, but only a rule's author can tell that a job stays what it was.
+bool changes_the_run(const Subject& subject, FactId fact);
 /// "set `model.x` to `true`, unset `ddp.y`"
 std::string describe(const Subject& subject, const std::vector<Assignment>& changes);
 

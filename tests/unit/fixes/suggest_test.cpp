@@ -105,6 +105,39 @@ TEST(Check, RulesThatReadABrokenKeyStaySilent) {
   }
 }
 
+struct RunCase {
+  const char* code;
+  const char* stack;
+  const char* text;
+};
+
+class KeysOfTheRun : public testing::TestWithParam<RunCase> {};
+
+// What a run reads, keeps, or how long it trains is the user's word: no rule's author calls these ways safe.
+TEST_P(KeysOfTheRun, AreNeverChangedUnasked) {
+  const auto bound = bind_text(GetParam().text, GetParam().stack);
+  const std::vector<Diagnostic> findings = lint(*bound);
+  const Diagnostic* finding = find(findings, GetParam().code);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_FALSE(finding->fixes.empty());
+  for (const Fix& fix : finding->fixes) EXPECT_NE(fix.applicability, Applicability::safe) << fix.title;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fixes, KeysOfTheRun,
+    testing::Values(
+        RunCase{"SC026", "megatron-lm-0.19", "[train]\ntrain_iters = 10\n[validation]\neval_interval = 0\n"},
+        RunCase{"ML035", "megatron-lm-0.19", "[checkpoint]\nsave = \"/ckpt\"\nsave_interval = 0\n"},
+        RunCase{"ML063", "megatron-lm-0.19",
+                "[dataset]\ndata_path = [\"a\"]\n[arguments]\nmock_data = true\n"},
+        RunCase{"ML042", "megatron-lm-0.17",
+                "[checkpoint]\nload = \"out\"\nload_main_params_from_ckpt = true\n"},
+        RunCase{"SC003", "bridge-0.6", "[train]\nnum_epochs = 2.0\n[dataset]\ntype = \"GPTDatasetConfig\"\n"},
+        RunCase{"PL032", "bridge-0.5",
+                "[cluster]\nnodes = 1\ngpus_per_node = 8\n[train]\nmicro_batch_size = 1\n"
+                "global_batch_size = 16\n[validation]\neval_global_batch_size = 12\n"}),
+    [](const auto& test) { return std::string(test.param.code); });
+
 TEST(Check, IsDeterministic) {
   const auto once = lint(*bind_text(kFullRecompute, "bridge-0.4"));
   const auto twice = lint(*bind_text(kFullRecompute, "bridge-0.4"));
