@@ -32,6 +32,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return previous[b.size()];
 }
 
+/// Letters of one case, without the marks between them.
+std::string folded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '_' || c == '-' || c == ' ') continue;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string nearest(std::string_view wanted, const std::vector<std::string>& candidates) {
@@ -39,6 +49,13 @@ std::string nearest(std::string_view wanted, const std::vector<std::string>& can
   if (wanted.size() > 200) return {};
   std::size_t best = std::max<std::size_t>(1, wanted.size() / 3);
   const std::string* found = nullptr;
+  // What differs in case or in marks between words only is the same word, however short it is.
+  const std::string wanted_word = folded(wanted);
+  const bool is_exact = std::find(candidates.begin(), candidates.end(), wanted) != candidates.end();
+  for (const std::string& candidate : candidates) {
+    if (is_exact || wanted_word.empty()) break;
+    if (candidate.size() <= 2 * wanted.size() + 1 && folded(candidate) == wanted_word) return candidate;
+  }
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(wanted, candidate, best);
     if (distance < best || (distance == best && found == nullptr)) {

@@ -229,5 +229,18 @@ TEST(Nearest, FindsTypingMistakesOnly) {
   EXPECT_EQ(nearest(std::string(100000, 'a'), names), "");
 }
 
+TEST(Nearest, IsTheWordThatDiffersInCaseOrMarksOnly) {
+  const std::vector<std::string> norms = {"LayerNorm", "RMSNorm"};
+  EXPECT_EQ(nearest("rmsnorm", norms), "RMSNorm");
+  EXPECT_EQ(nearest("rms_norm", norms), "RMSNorm");
+  EXPECT_EQ(nearest("layer-norm", norms), "LayerNorm");
+  EXPECT_EQ(nearest("RoPE", {"learned_absolute", "none", "rope"}), "rope");
+  EXPECT_EQ(nearest("Attn_", {"attn"}), "attn");
+  // before another word that takes fewer edits
+  EXPECT_EQ(nearest("ABc", {"ABd", "abc"}), "abc");
+  EXPECT_EQ(nearest("abc", {"ABC", "abc"}), "abc");
+  EXPECT_EQ(nearest("__", {"seed", ""}), "");
+}
+
 }  // namespace
 }  // namespace capstan
