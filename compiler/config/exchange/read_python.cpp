@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -225,7 +226,7 @@ std::optional<std::vector<Layer>> read_python(const ReadContext& context) {
 std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
   const std::string_view text = context.sources[context.file].bytes();
   LayerBuilder builder(OriginKind::file, context.file);
-  std::vector<Layer> removals;
+  std::vector<Layer> earlier_layers;  // overrides count in their order: each removal is a layer of its own
   std::map<std::string, std::string> said;  // values by path
   bool good = true;
   std::uint32_t line = 1;
@@ -251,7 +252,17 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
         layer.foreign = true;
         layer.removed = override->path;
         layer.removed_span = override->key_span;
-        removals.push_back(std::move(layer));
+        const std::string removed = dotted_path(override->path);
+        said.erase(removed);
+        const auto inner = said.lower_bound(removed + '.');
+        auto last = inner;
+        while (last != said.end() && last->first.starts_with(removed + '.')) ++last;
+        said.erase(inner, last);
+        if (!builder.empty()) {
+          earlier_layers.push_back(builder.take());
+          builder = LayerBuilder(OriginKind::file, context.file);
+        }
+        earlier_layers.push_back(std::move(layer));
       } else if (override->path.front() == "env_vars" && override->path.size() == 2) {
         ++context.record.mapped;
         set_variable(context, builder, override->path[1], override->key_span, override->value);
@@ -286,7 +297,8 @@ std::optional<std::vector<Layer>> read_hydra(const ReadContext& context) {
   }
   if (!good) return std::nullopt;
   std::vector<Layer> layers = with_frontend(builder, context.file, "bridge");
-  layers.insert(layers.end(), removals.begin(), removals.end());
+  layers.insert(layers.end() - 1, std::make_move_iterator(earlier_layers.begin()),
+                std::make_move_iterator(earlier_layers.end()));
   return layers;
 }
 

@@ -363,6 +363,26 @@ TEST(HydraOverrides, ReadsLines) {
   EXPECT_EQ(bad.sources[0].locate(bad.sink.diagnostics()[0].labels[0].span.begin).line, 2u);
 }
 
+TEST(HydraOverrides, CountInTheirOrder) {
+  const Read later("o.txt", "model.hidden_size=64\n~model.hidden_size\n++model.hidden_size=65\n",
+                   "bridge-0.4", ConfigFormat::hydra);
+  EXPECT_EQ(later.value("model.hidden_size"), "65");
+  EXPECT_EQ(later.findings(), "");  // nothing stands twice: the first was taken away
+  const Read gone("o.txt",
+                  "model.hidden_size=64\nmodel.hidden_size=65\n~model.hidden_size\nmodel.num_layers=4\n",
+                  "bridge-0.4", ConfigFormat::hydra);
+  EXPECT_EQ(gone.config.find("model.hidden_size"), nullptr);
+  EXPECT_EQ(gone.value("model.num_layers"), "4");
+  EXPECT_EQ(gone.findings(), "EX007 `model.hidden_size` ");
+  const Read section("o.txt", "model.hidden_size=64\nmodel.num_layers=4\n~model\nmodel.num_layers=8\n",
+                     "bridge-0.4", ConfigFormat::hydra);
+  EXPECT_EQ(section.config.find("model.hidden_size"), nullptr);
+  EXPECT_EQ(section.value("model.num_layers"), "8");
+  // As Hydra has it: what is not there yet cannot be removed.
+  const Read early("o.txt", "~model.hidden_size\nmodel.hidden_size=64\n", "bridge-0.4", ConfigFormat::hydra);
+  EXPECT_EQ(early.value("model.hidden_size"), "64");
+}
+
 TEST(HfConfig, BecomesTheModelSection) {
   const Read read("config.json",
                   "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
