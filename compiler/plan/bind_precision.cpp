@@ -69,6 +69,35 @@ void bind_fp8(EffectiveConfig& config, ModelSpec& spec, const std::string& secti
   spec.wide_layers_at_end = std::min(at_end, layers - spec.wide_layers_at_start);
 }
 
+/// `key` must ask for the type that parameters have anyway. In bf16 training that may be fp32, the default:
+/// the framework casts the parameters when it wraps the model (Megatron-LM, transformer/module.py,
+/// Float16Module).
+void check_parameter_type(EffectiveConfig& config, const char* key, bool bf16, bool fp16) {
+  const std::string type = config.text(key, "fp32");
+  if (!config.is_set(key) || type == "fp32" || (bf16 && type == "bf16")) return;
+  if (fp16 && type == "fp16") return;  // fp16 training is refused as such
+  if (type == "bf16") {
+    config.problem("LW001", key, "the runtime stores bf16 parameters in bf16 training only",
+                   "set `model.bf16 = true` or `mixed_precision.bf16 = true`");
+    return;
+  }
+  config.problem("LW001", key,
+                 fmt::format("`{} = {}`: Capstan's runtime stores parameters in bf16 or fp32 only", key,
+                             to_text(Value(type))),
+                 fmt::format("for a run by Capstan, leave the key out, or set `{} = \"{}\"`", key,
+                             bf16 ? "bf16" : "fp32"));
+}
+
+/// Bridge copies the section's type over those of model and optimizer.
+void bind_parameter_types(EffectiveConfig& config, bool bf16, bool fp16) {
+  const bool by_section = !config.value("mixed_precision.params_dtype").is_none();
+  config.note_used("model.params_dtype");
+  check_parameter_type(config, by_section ? "mixed_precision.params_dtype" : "model.params_dtype", bf16,
+                       fp16);
+  if (has_section(config, "mixed_precision")) return;
+  check_parameter_type(config, "optimizer.params_dtype", bf16, fp16);
+}
+
 }  // namespace
 
 void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
@@ -100,16 +129,11 @@ void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
   if (fp16) {
     config.problem("LW001", fp16_key, "the runtime has no fp16 with loss scaling", "use bf16 or fp32");
   }
-  const std::string storage = config.text("model.params_dtype", "fp32");
-  for (const char* key : {"optimizer.bf16", "optimizer.params_dtype", "mixed_precision.params_dtype",
-                          "mixed_precision.pipeline_dtype", "model.pipeline_dtype"}) {
+  for (const char* key : {"optimizer.bf16", "mixed_precision.pipeline_dtype", "model.pipeline_dtype"}) {
     config.note_used(key);
   }
   spec.param_dtype = bf16 ? DType::bf16 : DType::f32;
-  if (!bf16 && (storage == "bf16" || storage == "bfloat16" || storage == "torch.bfloat16")) {
-    config.problem("LW001", "model.params_dtype", "the runtime stores bf16 parameters in bf16 training only",
-                   "set `model.bf16 = true` or `mixed_precision.bf16 = true`");
-  }
+  bind_parameter_types(config, bf16, fp16);
   spec.has_masters = bf16;
   spec.grad_dtype = bf16 && !wide_gradients ? DType::bf16 : DType::f32;
 }

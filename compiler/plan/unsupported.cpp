@@ -231,6 +231,18 @@ bool defines_the_model(const EffectiveConfig& config, const std::string& path) {
   return view.info->effect == KeyEffect::model || view.info->effect == KeyEffect::numerics;
 }
 
+/// Bridge copies `[mixed_precision]`, defaults included, over the fields of the same names in these sections
+/// (Megatron-Bridge, training/mixed_precision.py, setup).
+bool is_overwritten_by_precision(const EffectiveConfig& config, const std::string& path) {
+  static constexpr std::array<std::string_view, 3> kTargets = {"model", "optimizer", "ddp"};
+  const std::string_view section = section_of(path);
+  if (std::find(kTargets.begin(), kTargets.end(), section) == kTargets.end()) return false;
+  const auto& settings = config.config().settings;
+  const auto first = settings.lower_bound("mixed_precision.");
+  if (first == settings.end() || section_of(first->first) != "mixed_precision") return false;
+  return config.schema().find("mixed_precision" + path.substr(section.size())).info != nullptr;
+}
+
 template <typename Names>
 bool lists(const Names& names, std::string_view path) {
   return std::find(names.begin(), names.end(), path) != names.end();
@@ -285,7 +297,12 @@ void judge_unread_settings(EffectiveConfig& config) {
     const bool of_feature =
         std::any_of(kOfFeaturesThatAreOff.begin(), kOfFeaturesThatAreOff.end(),
                     [&path = path](std::string_view prefix) { return starts_with(path, prefix); });
-    if (!of_feature && !lists(kWithoutEffect, path) && defines_the_model(config, path)) {
+    const bool overwritten = is_overwritten_by_precision(config, path);
+    if (overwritten) {
+      const Setting* by = config.config().find("mixed_precision" + path.substr(section_of(path).size()));
+      if (by != nullptr && by->value == setting.value) continue;
+    }
+    if (!of_feature && !overwritten && !lists(kWithoutEffect, path) && defines_the_model(config, path)) {
       config.problem("LW001", path,
                      fmt::format("Capstan's runtime does not know what `{} = {}` means for the model", path,
                                  to_text(setting.value)),

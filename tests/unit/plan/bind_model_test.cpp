@@ -142,6 +142,60 @@ num_layers_at_end_in_bf16 = 0
   EXPECT_THAT(refusal("bf16 = true\nfp8 = \"e3m4\"\n"), ElementsAre("LW003 mixed_precision.fp8"));
 }
 
+TEST(BindModel, ParameterTypesThatThePlanDoesNotHaveAreRefused) {
+  const auto with = [](const std::string& section, const std::string& type, bool bf16) {
+    const std::string line = "params_dtype = \"" + type + "\"\n";
+    std::string text = section == "model" ? with_model(line) : kSmall;
+    if (section == "optimizer") text += line;
+    if (bf16) text.insert(text.find("num_layers"), "bf16 = true\n");
+    if (section == "mixed_precision") {
+      text += "[mixed_precision]\n" + line + (bf16 ? "bf16 = true\n" : "");
+    }
+    return bind_spec(text);
+  };
+  for (const std::string section : {"model", "optimizer", "mixed_precision"}) {
+    const auto refused = ElementsAre("LW001 " + section + ".params_dtype");
+    for (const char* type : {"torch.float16", "torch.bfloat16", "torch.float64", "wide"})
+      EXPECT_THAT(with(section, type, false).errors(), refused) << type;
+    for (const char* type : {"torch.float16", "wide"})
+      EXPECT_THAT(with(section, type, true).errors(), refused) << type;
+    EXPECT_THAT(with(section, "torch.float32", false).errors(), IsEmpty()) << section;
+    EXPECT_THAT(with(section, "torch.bfloat16", true).errors(), IsEmpty()) << section;
+    const Bound bound = with(section, "torch.float16", false);
+    EXPECT_TRUE(bound.diagnostics.at(0).labels.at(0).span.exists()) << section;
+    EXPECT_THAT(bound.diagnostics.at(0).notes.at(0).text, HasSubstr("leave the key out"));
+  }
+}
+
+TEST(BindModel, ThePrecisionSectionWinsOverTheModels) {
+  const std::string section = R"([mixed_precision]
+bf16 = true
+fp8 = "hybrid"
+fp8_recipe = "tensorwise"
+first_last_layers_bf16 = true
+num_layers_at_start_in_bf16 = 2
+num_layers_at_end_in_bf16 = 0
+)";
+  const std::string same = R"(fp8 = "hybrid"
+first_last_layers_bf16 = true
+num_layers_at_start_in_bf16 = 2
+)";
+  const ModelSpec spec = good(with_model(same) + section);
+  EXPECT_EQ(spec.fp8, ModelSpec::Fp8::hybrid);
+  EXPECT_EQ(spec.wide_layers_at_start, 2);
+  EXPECT_EQ(spec.wide_layers_at_end, 0);
+  const Bound other = bind_spec(with_model("fp8 = \"e4m3\"\nnum_layers_at_end_in_bf16 = 3\n") + section);
+  EXPECT_THAT(other.errors(), IsEmpty());
+  ASSERT_TRUE(other.spec.has_value());
+  EXPECT_EQ(other.spec->fp8, ModelSpec::Fp8::hybrid);
+  EXPECT_EQ(other.spec->wide_layers_at_end, 0);
+  // What the section overwrites with something else is told.
+  ASSERT_EQ(other.diagnostics.size(), 1u);
+  EXPECT_EQ(other.diagnostics[0].code, "LW007");
+  EXPECT_THAT(other.diagnostics[0].message, HasSubstr("`model.fp8`"));
+  EXPECT_THAT(other.diagnostics[0].message, HasSubstr("`model.num_layers_at_end_in_bf16`"));
+}
+
 TEST(BindModel, ArchitectureKeys) {
   const ModelSpec spec = good(with_model(R"(
 num_query_groups = 2
