@@ -52,6 +52,7 @@ class RecipeReader {
   struct Open {
     std::size_t indent;
     std::string name, header;
+    bool left = false;  ///< behind a `return` that always comes: nothing of it runs any more
   };
 
   std::vector<std::string> open_functions() const {
@@ -192,6 +193,10 @@ class RecipeReader {
       problem = {fault->message, text_.span(range->begin + fault->begin, range->begin + fault->end), {}};
       return false;
     }
+    if (std::any_of(functions_.begin(), functions_.end(), [](const Open& open) { return open.left; }))
+      return true;
+    if (!functions_.empty() && !conditional_ && starts_with_python_word(statement, {"return", "raise"}))
+      functions_.back().left = true;
     if (starts_with_python_word(statement, {"return"}))
       take_return(text_.trim({range->begin + 6, range->end}));
     else if (starts_with_python_word(statement, {"setattr"}))

@@ -94,7 +94,8 @@ std::optional<PythonRecipe> choose_python_recipe(PythonFindings findings, const 
     return function.empty() || function == recipe.function;
   };
   bool has_run = run.empty();
-  std::map<std::pair<std::string, std::string>, std::size_t> further;  // by function and variable
+  std::map<std::pair<std::string, std::string>, std::size_t>
+      further;  // by function and, of what is read, variable
   for (const Found& entry : findings.found) {
     const std::string* const section = section_of_entry(entry);
     if (section == nullptr) continue;
@@ -103,8 +104,8 @@ std::optional<PythonRecipe> choose_python_recipe(PythonFindings findings, const 
     if (is_variable && is_read(entry.function)) continue;
     if (!is_variable && entry.assignment.path.size() < 2) continue;  // sets no key of a section
     // Another function that assigns to a variable of the same name is another recipe whatever it sets.
-    const auto [place, is_new] =
-        further.emplace(std::pair(entry.function, entry.variable), recipe.further.size());
+    const std::string variable = is_read(entry.function) ? entry.variable : std::string();
+    const auto [place, is_new] = further.emplace(std::pair(entry.function, variable), recipe.further.size());
     if (is_new) {
       PythonRecipe::Further other{entry.function, {}, {}, {}};
       if (is_read(entry.function)) {

@@ -332,6 +332,8 @@ TEST(PythonRecipe, NamesKeysThatStandTwiceInADict) {
 TEST(PythonRecipe, ReadsListsPutTogetherFromLists) {
   EXPECT_EQ(python("cfg.m.a = [0] * 2 + [1]\ncfg.m.b = [0] * n\n"),
             "m.a=[0, 0, 1]<[0] * 2 + [1]>;m.b=?an expression that is no literal<[0] * n>;");
+  // Of integers only.
+  EXPECT_EQ(python("cfg.m.a = ['x'] + ['y']\n"), "m.a=?an expression that is no literal<['x'] + ['y']>;");
 }
 
 TEST(PythonRecipe, ReadsParenthesesInLinearTime) {
@@ -599,6 +601,31 @@ TEST(PythonRecipe, TheConfigIsWhatIsReturned) {
   // Functions may name it differently.
   const char* const two = "def f():\n    a.m.x = 1\n    return a\ndef g():\n    b.m.y = 2\n    return b\n";
   EXPECT_EQ(python(two, "g"), "m.y=2<2>;further f@f;");
+}
+
+TEST(PythonRecipe, NothingCountsBehindAReturn) {
+  EXPECT_EQ(python("def f():\n    cfg.m.x = 1\n    return cfg\n    cfg.m.x = 2\n    prepare(cfg)\n"),
+            "m.x=1<1>;");
+  EXPECT_EQ(python("def f():\n    cfg.m.x = 1\n    return cfg; cfg.m.x = 2\n"), "m.x=1<1>;");
+  EXPECT_EQ(python("def f():\n    cfg.m.x = 1\n    raise E\n    cfg.m.x = 2\n"), "m.x=1<1>;");
+  EXPECT_EQ(
+      python("def f():\n    cfg.m.x = 1\n    return cfg\n    for i in x:\n        cfg.m.x = 2\n    def g():\n"
+             "        cfg.m.y = 2\n    return other\n"),
+      "m.x=1<1>;");
+  // A return under a condition, or of another function, ends nothing here.
+  EXPECT_EQ(python("def f():\n    if c:\n        return cfg\n    cfg.m.x = 1\n    return cfg\n"),
+            "m.x=1<1>;");
+  EXPECT_EQ(python("def f():\n    if c: return cfg\n    cfg.m.x = 1\n    return cfg\n"), "m.x=1<1>;");
+  EXPECT_EQ(
+      python("def f():\n    def g():\n        return 1\n    cfg.m.x = 1\n    return cfg\ncfg.m.y = 2\n"),
+      "m.x=1<1>;m.y=2<2>;");
+}
+
+TEST(PythonRecipe, NamesAFurtherFunctionOnce) {
+  EXPECT_EQ(python("def f():\n    cfg.m.x = 1\n    return cfg\n"
+                   "def g():\n    a.m.x = 1\n    b.m.x = 2\n    return b\n",
+                   "f"),
+            "m.x=1<1>;further g@g;");
 }
 
 TEST(PythonRecipe, AConfigMayBeMadeWhereItIsReturned) {
