@@ -15,6 +15,7 @@
 
 #include "runtime/device/digest.h"
 #include "runtime/device/workers.h"
+#include "runtime/execute/interrupt.h"
 #include "runtime/ops/host_ops.h"
 #include "runtime/ops/philox.h"
 #include "runtime/ops/storage.h"
@@ -180,10 +181,9 @@ class HostBackend final : public Backend {
     const RecordedCall entry{host_op(plan_->ops[op].kind), &calls_[op], 0};
     if (recording_ != nullptr) {
       recording_->push_back(entry);
-    } else {
-      execute(entry);
+      return {};
     }
-    return {};
+    return execute_unless_stopped(entry);
   }
 
   Status begin_record(std::uint32_t key) override {
@@ -212,7 +212,9 @@ class HostBackend final : public Backend {
     return info;
   }
   Status replay(std::uint32_t key) override {
-    for (const RecordedCall& entry : recordings_.at(key)) execute(entry);
+    for (const RecordedCall& entry : recordings_.at(key)) {
+      if (Status executed = execute_unless_stopped(entry); !executed.ok()) return executed;
+    }
     return {};
   }
   Status drop_recording(std::uint32_t key) override {
@@ -276,6 +278,13 @@ class HostBackend final : public Backend {
   Operand operand(BufferId id) const {
     const Buffer& buffer = plan_->buffers[id];
     return {arena_ + buffer.offset, buffer.dtype, buffer.elements(), buffer.shape.back()};
+  }
+
+  /// A step may take minutes here: it is given up in the middle where a signal has waited long enough.
+  Status execute_unless_stopped(const RecordedCall& entry) {
+    if (stop_is_overdue()) return run_problem("RN033", "a signal stopped the run in the middle of a step");
+    execute(entry);
+    return {};
   }
 
   void execute(const RecordedCall& entry) {

@@ -83,7 +83,10 @@ class Session {
     }
 
     Status outcome = work();
-    if (!outcome.ok()) {
+    const bool given_up = !outcome.ok() && outcome.error().code == "RN033";
+    if (given_up) {
+      report_.status = "interrupted";
+    } else if (!outcome.ok()) {
       report_.diagnostics.push_back(outcome.error());
       report_.status = outcome.error().code == "RN032" ? "replay_differs" : "failed";
     }
@@ -94,13 +97,7 @@ class Session {
       report_.diagnostics.push_back(released.error());
       if (report_.status == "finished") report_.status = "failed";
     }
-    if (report_.status == "interrupted") {
-      report_.diagnostics.push_back(run_problem(
-          "RN033",
-          fmt::format("signal {} stopped the run after step {}", requested_signal(), report_.steps_done),
-          {{"signal", requested_signal()}, {"step", report_.steps_done}},
-          report_.checkpoints.empty() ? "" : fmt::format("go on with `--resume {}`", directory_)));
-    }
+    if (report_.status == "interrupted") report_.diagnostics.push_back(describe_stop(given_up));
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     const Status written = write_file(directory_ + "/report.json", to_json(report_), "RN050");
     if (!written.ok()) {
@@ -276,6 +273,26 @@ class Session {
         return text;
     }
     return {};
+  }
+
+  /// `given_up`: in the middle of a step, whose state is no state to save.
+  Diagnostic describe_stop(bool given_up) const {
+    const Arguments arguments = {{"signal", requested_signal()}, {"step", report_.steps_done}};
+    if (!given_up) {
+      return run_problem(
+          "RN033",
+          fmt::format("signal {} stopped the run after step {}", requested_signal(), report_.steps_done),
+          arguments, report_.checkpoints.empty() ? "" : fmt::format("go on with `--resume {}`", directory_));
+    }
+    const std::string last = report_.checkpoints.empty() ? report_.resumed_from : report_.checkpoints.back();
+    return run_problem(
+        "RN033",
+        fmt::format(
+            "signal {} stopped the run in the middle of step {}, which took too long to wait for: "
+            "that step is given up, and nothing is saved of it; {}",
+            requested_signal(), report_.steps_done + 1,
+            last.empty() ? "there is no checkpoint" : fmt::format("the last checkpoint is `{}`", last)),
+        arguments, last.empty() ? "" : fmt::format("go on with `--resume {}`", last));
   }
 
   int exit_code() const {

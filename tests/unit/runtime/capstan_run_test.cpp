@@ -467,6 +467,31 @@ TEST_F(CapstanRun, SavesAndStopsOnASignal) {
   EXPECT_EQ(read_whole(checkpoint("rest", done + 2)), read_whole(checkpoint("whole", done + 2)));
 }
 
+TEST_F(CapstanRun, GivesUpAStepOfMinutesOnASignal) {
+  plan::ModelSpec spec = llama(4);
+  spec.dims.micro_batches = 1000000;
+  const std::string plan = plan_file(spec);
+  ProcessWish wish;
+  wish.arguments = {
+      CAPSTAN_BIN_DIR "/capstan-run", plan, "--backend", "host", "--output", folder.file("run"), "--quiet"};
+  wish.signal = SIGTERM;
+  wish.when_file = folder.file("run") + "/plan.json";
+  wish.when_lines = 2;
+  wish.pause = std::chrono::seconds(3);  // until the first step is under way
+  const ProcessResult result = run_process(wish);
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_GT(result.seconds_after_signal, 4);
+  EXPECT_LT(result.seconds_after_signal, 10);
+  EXPECT_NE(result.err.find("in the middle of step 1"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("there is no checkpoint"), std::string::npos) << result.err;
+  const json found = report("run");
+  EXPECT_EQ(found["status"], "interrupted");
+  EXPECT_EQ(found["steps"]["done"], 0);
+  ASSERT_EQ(found["diagnostics"].size(), 1u);
+  EXPECT_EQ(found["diagnostics"][0]["code"], "RN033");
+  EXPECT_TRUE(found["checkpoints"].empty());
+}
+
 TEST_F(CapstanRun, AFullDiskLeavesThePreviousCheckpoint) {
   plan::ModelSpec spec = llama(6);
   spec.dims.hidden = 128;  // so that a checkpoint is larger than the plan

@@ -53,6 +53,7 @@ struct ProcessWish {
   int signal = 0;                      ///< sent when `when_file` has `when_lines` lines
   std::string when_file;
   std::int64_t when_lines = 0;
+  std::chrono::milliseconds pause{0};  ///< between that and the signal
 };
 
 struct ProcessResult {
@@ -96,6 +97,7 @@ inline ProcessResult run_process(const ProcessWish& wish) {
     if (wish.signal == 0 || signalled) continue;
     const std::string text = read_whole(wish.when_file);
     if (std::count(text.begin(), text.end(), '\n') < wish.when_lines) continue;
+    std::this_thread::sleep_for(wish.pause);
     kill(child, wish.signal);
     signalled = true;
     sent = std::chrono::steady_clock::now();

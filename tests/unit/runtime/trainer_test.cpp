@@ -388,6 +388,24 @@ TEST_F(TrainerDeathTest, ASignalLetsBothStepsEndAndSavesAfterThem) {
   EXPECT_EQ(read_whole(checkpoint("late", 6)), read_whole(want.report.checkpoints[0]));
 }
 
+// Recorded steps heed the wish as those do that are issued op by op; the steps before it are not saved anew.
+TEST_F(TrainerDeathTest, AnOverdueSignalGivesUpAReplayedStep) {
+  EXPECT_EXIT(
+      {
+        install_signal_handlers(std::chrono::milliseconds(0));
+        LateBackend backend;
+        backend.on_issued = [](int step) {
+          if (step == 6) std::raise(SIGTERM);
+        };
+        const Trained late = train(captured_spec(20, 2), backend, "late");
+        const std::string seen = late.code + " at " + std::to_string(late.report.steps_done) + ", saved " +
+                                 std::to_string(late.report.checkpoints.size());
+        std::fputs(seen.c_str(), stderr);
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "RN033 at 4, saved 2");
+}
+
 TEST(Backend, AReadGivesWhatStoodThereWhenItWasBegun) {
   plan::Plan plan = plan::lower(plan::small_llama());
   ASSERT_TRUE(plan::run_passes(plan, plan::small_llama()).ok());
