@@ -36,7 +36,7 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
   --version, --help
 
 Exit codes: 0 done, 2 wrong use, 4 the run failed, 5 replay and eager execution differ, 128+N stopped by signal N
-(SIGINT and SIGTERM save a checkpoint first, unless the step takes longer than 5 s; a second one ends at once).
+(SIGINT and SIGTERM save a checkpoint first, unless a step on the host takes more than 5 s; a second one ends at once).
 )";
 
 struct Option {
