@@ -91,6 +91,25 @@ class Loader {
       report(fmt::format("`{}` is no kind of value", word), entry.value.span);
   }
 
+  void load_choices(const SyntaxEntry& entry, Flag& flag) {
+    if (entry.value.kind != SyntaxNode::Kind::list || flag.takes != FlagValue::string)
+      report("`choices` is a list of tables, of a flag that takes `str`", entry.value.span);
+    for (const SyntaxNode& item : entry.value.items) {
+      FlagWords& choice = flag.choices.emplace_back();
+      for (const SyntaxEntry& field : item.entries) {
+        if (field.key == "values")
+          choice.words = texts_of(field);
+        else if (field.key == "since")
+          choice.since = version_of(field);
+        else if (field.key == "until")
+          choice.until = version_of(field);
+        else
+          report(fmt::format("`{}` is no field of choices", field.key), field.key_span);
+      }
+      if (choice.words.empty()) report("choices need `values`", item.span);
+    }
+  }
+
   void load_flag(const SyntaxEntry& entry, FlagTable& table) {
     Flag& flag = table.flags.emplace_back();
     flag.name = entry.key;
@@ -108,6 +127,8 @@ class Loader {
         flag.since = version_of(field);
       else if (field.key == "until")
         flag.until = version_of(field);
+      else if (field.key == "choices")
+        load_choices(field, flag);
       else if (field.key == "list_since")
         flag.list_since = version_of(field);
       else if (field.key == "single")
@@ -151,6 +172,14 @@ class Loader {
 const Flag* FlagTable::find(std::string_view name) const {
   const auto found = index.find(std::string(name));
   return found == index.end() ? nullptr : &flags[found->second];
+}
+
+const std::vector<std::string>* words_of(const Flag& flag, const Version& release) {
+  for (const FlagWords& choice : flag.choices) {
+    if ((!choice.since || release >= *choice.since) && (!choice.until || release < *choice.until))
+      return &choice.words;
+  }
+  return nullptr;
 }
 
 Flag as_of(Flag flag, const Version& release) {

@@ -17,6 +17,12 @@ namespace capstan {
 
 enum class FlagValue { none, integer, floating, string, boolean, any };
 
+/// The words that an argument takes in releases [since, until) of Megatron-LM.
+struct FlagWords {
+  std::optional<Version> since, until;
+  std::vector<std::string> words;
+};
+
 struct Flag {
   std::string name;  ///< "--num-layers"
   FlagValue takes = FlagValue::none;
@@ -27,6 +33,7 @@ struct Flag {
   std::string irrelevant;                           ///< why it has no key; empty if it has
   std::optional<Version> since, until;              ///< releases of Megatron-LM that have it: [since, until)
   std::optional<Version> list_since;                ///< takes one value before this release
+  std::vector<FlagWords> choices;                   ///< releases where its parser refuses other words
 };
 
 /// What the front-end sets when flags are absent.
@@ -42,6 +49,9 @@ struct FlagTable {
   std::unordered_map<std::string, std::size_t> index;
   const Flag* find(std::string_view name) const;
 };
+
+/// The only words that the flag takes in a release; null where its parser takes any.
+const std::vector<std::string>* words_of(const Flag& flag, const Version& release);
 
 /// The flag as one release of Megatron-LM has it.
 Flag as_of(Flag flag, const Version& release);

@@ -297,6 +297,11 @@ class Mapper {
     return version != nullptr ? version : context_.view.stack().version_of("megatron-core");
   }
 
+  const std::vector<std::string>* release_words(const Flag& flag) const {
+    const Version* release = megatron_release();
+    return release == nullptr || flag.choices.empty() ? nullptr : words_of(flag, *release);
+  }
+
   void check_release(const Flag& flag, Span place) {
     // A key that the release does not have is reported where keys are checked.
     const auto is_known = [&](const std::string& key) { return knows(context_.view, key); };
@@ -327,6 +332,14 @@ class Mapper {
       if (!converted) {
         refuse(flag, argument, "EX002",
                fmt::format("`{}` takes {}, not `{}`", flag.name, wanted(flag.takes), value.text), value.span);
+        return false;
+      }
+      if (const auto* words = release_words(flag);
+          words != nullptr && std::find(words->begin(), words->end(), value.text) == words->end()) {
+        refuse(flag, argument, "EX002",
+               fmt::format("`{}` takes `{}` in {}, not `{}`", flag.name, fmt::join(*words, "`, `"),
+                           context_.view.stack().name, value.text),
+               value.span);
         return false;
       }
       SyntaxNode item;

@@ -278,6 +278,10 @@ class ArgumentWriter {
         if (first == nullptr) first = setting;
       }
       if (first == nullptr) return;
+      const auto* words = words_of(flag, version_);
+      if (words != nullptr && first->value.kind() == Value::Kind::string &&
+          std::find(words->begin(), words->end(), first->value.string()) == words->end())
+        return;
       const auto said = flag_with_value(as_of(flag, version_), first->value);
       if (!said) return;
       text = *said;

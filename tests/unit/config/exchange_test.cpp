@@ -123,6 +123,8 @@ TEST(FlagTable, RefusesMalformedData) {
   EXPECT_TRUE(refused("[flags]\n\"--x\" = { takes = \"int\" }"));       // neither key nor reason
   EXPECT_TRUE(refused("[flags]\n\"--x\" = { takes = \"word\", keys = [\"model.a\"] }"));
   EXPECT_TRUE(refused("[flags]\n\"--x\" = { takes = \"int\", keys = [\"model.a\"], since = \"new\" }"));
+  EXPECT_TRUE(refused(
+      "[flags]\n\"--x\" = { takes = \"str\", keys = [\"model.a\"], choices = [{ until = \"0.16\" }] }"));
   EXPECT_TRUE(refused("[[implied]]\nset = { a = 1 }"));
   EXPECT_FALSE(refused("[flags]\n\"--x\" = { takes = \"int\", keys = [\"model.a\"], since = \"0.16\" }"));
 }
@@ -213,6 +215,17 @@ TEST(MapArguments, TakesOneScopeOrSeveralAsTheReleaseDoes) {
   EXPECT_EQ(several.findings(), "EX002 `full` ");
   const Read newer("a.args", "--cuda-graph-scope attn\n", "megatron-lm-0.16");
   EXPECT_EQ(newer.value("model.cuda_graph_scope"), "[\"attn\"]");
+}
+
+// megatron/training/arguments.py: `choices=['adam', 'sgd']` in 0.15, `dist_muon` among them from 0.16 on.
+TEST(MapArguments, RefusesWordsThatTheParserRefuses) {
+  const Read older("a.args", "--optimizer dist_muon\n", "megatron-lm-0.15");
+  EXPECT_EQ(older.findings(), "EX002 `dist_muon` ");
+  EXPECT_EQ(older.value("optimizer.optimizer"), "\"?\"");
+  const Read newer("a.args", "--optimizer dist_muon\n", "megatron-lm-0.16");
+  EXPECT_EQ(newer.findings(), "");
+  const Read wrong("a.args", "--optimizer foo\n", "megatron-lm-head");
+  EXPECT_EQ(wrong.findings(), "EX002 `foo` ");
 }
 
 TEST(MapArguments, ReportsWhatItCannotUse) {

@@ -155,6 +155,11 @@ std::string excuse(const WrittenConfig::LeftOut& left, const Config& config, con
     has_argument = true;
     // A word where the argument takes a list comes back as a list.
     if (flag.is_list && !flag.single && value != nullptr && value->kind() != Value::Kind::list) continue;
+    // A word that the argument's parser refuses.
+    const std::vector<std::string>* const words = words_of(flag, release);
+    if (words != nullptr && value != nullptr && value->kind() == Value::Kind::string &&
+        std::find(words->begin(), words->end(), value->string()) == words->end())
+      continue;
     // A fraction where the argument takes whole numbers.
     if (flag.takes == FlagValue::integer && value != nullptr && value->kind() == Value::Kind::floating &&
         value->floating() != std::floor(value->floating()))
