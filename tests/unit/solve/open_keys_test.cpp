@@ -139,7 +139,7 @@ TEST_P(OpenKeys, LegalAndWhyNotAgreeWithBruteForce) {
 TEST_P(OpenKeys, SweepAgreesWithCompletingEachPoint) {
   RandomConfigs random(book_, 32);
   std::size_t legal_points = 0, excluded = 0;
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const Config config = random.next();
     const Subject subject(config, book_);
     std::vector<FactId> keys = related_keys(random, subject);
