@@ -110,6 +110,11 @@ struct Document {
     for (const auto& [path, setting] : config.settings) out[path] = setting.value;
     return out;
   }
+  std::vector<std::string> paths() const {
+    std::vector<std::string> out;
+    for (const auto& [path, setting] : config.settings) out.push_back(path);
+    return out;
+  }
 
  private:
   void flatten(const SyntaxNode& table, const std::string& prefix) {
@@ -145,8 +150,7 @@ TEST(EditProperty, ChangesWhatIsMeantAndNothingElse) {
     const std::string text = random.next();
     const Document before(text);
     ASSERT_TRUE(before.parses) << text;
-    std::vector<std::string> paths;
-    for (const auto& [path, setting] : before.config.settings) paths.push_back(path);
+    const std::vector<std::string> paths = before.paths();
     KeyChange change;
     change.path = paths[random.below(paths.size())];
     const Value word(std::string(1, static_cast<char>('p' + random.below(8))));
@@ -254,8 +258,7 @@ TEST(EditProperty, MovesKeysWithTheirComments) {
     const std::string text = random.next();
     const Document before(text);
     ASSERT_TRUE(before.parses) << text;
-    std::vector<std::string> paths;
-    for (const auto& [path, setting] : before.config.settings) paths.push_back(path);
+    const std::vector<std::string> paths = before.paths();
     const std::string path = paths[random.below(paths.size())];
     const char* sections[] = {"alpha", "beta", "gamma", "delta"};
     const std::string section = sections[random.below(4)];
