@@ -71,6 +71,9 @@ Reading judge(Workspace& workspace, const std::string& path, const std::string& 
     reading.format = prepared->format;
   }
   if (!reading.whole) reading.diagnostics = sink.take();
+  // A guess at a name or a word that clears nothing, or brings a finding, is no way out.
+  for (Diagnostic& diagnostic : reading.diagnostics)
+    std::erase_if(diagnostic.fixes, [](const Fix& fix) { return !fix.verified; });
   apply_selection(reading.diagnostics, options.selection, options.known);
   return reading;
 }

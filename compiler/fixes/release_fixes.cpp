@@ -49,8 +49,7 @@ class ReleaseFixer {
     if (diagnostic.code == "TY003") {
       if (const auto changes = native_spelling(request_.config, path, request_.schema))
         add(fmt::format("write it as {}", said(*changes)), Applicability::safe, *changes, diagnostic);
-      add(fmt::format("leave `{}` out", path), Applicability::unsafe,
-          {{KeyChange::Kind::unset, path, {}, {}}}, diagnostic);
+      leave_key_out(path, diagnostic);
     }
   }
 
@@ -177,8 +176,15 @@ class ReleaseFixer {
       add(fmt::format("leave `{}` out", to_text(found)), Applicability::unsafe,
           {{KeyChange::Kind::remove, path, found, {}}}, diagnostic);
     else if (setting_->value == found)
-      add(fmt::format("leave `{}` out", path), Applicability::unsafe,
-          {{KeyChange::Kind::unset, path, {}, {}}}, diagnostic);
+      leave_key_out(path, diagnostic);
+  }
+
+  /// What defines the model is left to another value by people only.
+  void leave_key_out(const std::string& path, Diagnostic& diagnostic) {
+    const bool model = view_.info->effect == KeyEffect::model;
+    add(fmt::format("{}leave `{}` out", model ? "changes the model: " : "", path),
+        model ? Applicability::display_only : Applicability::unsafe, {{KeyChange::Kind::unset, path, {}, {}}},
+        diagnostic);
   }
 
   /// A guess is right or wrong whatever rules say about it; where they say something, the user knows before.

@@ -171,8 +171,11 @@ class Suggester {
       const Fact& now = subject_.facts.values[fact];
       if (!is_changeable(subject_, fact) || subject_.is_broken(fact) || !now.set) continue;
       const KeyView view = subject_.key(fact);
-      // Only where a string is another way to write a list.
-      if (now.value.kind() == Value::Kind::string && (view.spec == nullptr || !view.spec->type.any)) continue;
+      // A comma parts words only where a string is another way to write a list.
+      if (now.value.kind() == Value::Kind::string &&
+          (view.spec == nullptr ||
+           (!view.spec->type.any && now.value.string().find(',') != std::string::npos)))
+        continue;
       const auto meant = meant_words(now.value, known_words(subject_, fact));
       if (!meant) continue;
       const Assignment change{fact, true, meant->value};
