@@ -85,14 +85,16 @@ class Planner {
         }
       }
     }
-    add_moves(wanted, renames);
     for (const KeyChange& change : renames) {
       // A new value under the new name is written where the old one stands.
       const auto other = std::find_if(wanted.begin(), wanted.end(),
                                       [&](const auto& entry) { return entry.first == change.new_path; });
-      const bool valued = other != wanted.end() && other->second && config_.find(change.path) != nullptr;
-      rename(change, valued ? other->second : std::nullopt);
+      const Setting* renamed = config_.find(change.path);
+      const bool valued = other != wanted.end() && other->second && renamed != nullptr;
+      const bool same = valued && *other->second == renamed->value;
+      rename(change, valued && !same ? other->second : std::nullopt);
       if (valued) wanted.erase(other);
+      std::erase_if(wanted, [&](const auto& entry) { return entry.first == change.path && !entry.second; });
     }
     for (const auto& [path, value] : wanted) {
       if (value)
@@ -108,39 +110,6 @@ class Planner {
   }
 
  private:
-  /// An unset key that gets exactly the value that another key loses: the statement keeps its text, comments
-  /// in the value included.
-  void add_moves(std::vector<std::pair<std::string, std::optional<Value>>>& wanted,
-                 std::vector<KeyChange>& renames) const {
-    const auto is_stated = [this](const std::string& path) {
-      const Setting* setting = config_.find(path);
-      return setting != nullptr && setting->origin.kind != OriginKind::default_value &&
-             setting->origin.kind != OriginKind::derived && setting->origin.kind != OriginKind::assumed;
-    };
-    std::vector<std::string> moved;
-    for (const auto& [path, value] : wanted) {
-      if (value || !is_stated(path)) continue;
-      const bool is_named = std::any_of(renames.begin(), renames.end(), [&](const KeyChange& change) {
-        return change.path == path || change.new_path == path;
-      });
-      const Value& lost = config_.find(path)->value;
-      // Only what is named alike in kind: `true` and `1` are the value of many a key.
-      if (is_named || lost.kind() == Value::Kind::boolean) continue;
-      const auto target = std::find_if(wanted.begin(), wanted.end(), [&](const auto& entry) {
-        return entry.second && *entry.second == lost && config_.find(entry.first) == nullptr &&
-               std::none_of(renames.begin(), renames.end(),
-                            [&](const KeyChange& change) { return change.new_path == entry.first; });
-      });
-      if (target == wanted.end()) continue;
-      renames.push_back({KeyChange::Kind::rename, path, {}, target->first});
-      moved.push_back(path);
-      moved.push_back(target->first);
-    }
-    std::erase_if(wanted, [&](const auto& entry) {
-      return std::find(moved.begin(), moved.end(), entry.first) != moved.end();
-    });
-  }
-
   std::string_view text_of(SourceId source) const { return sources_[source].bytes(); }
 
   bool is_foreign(SourceId source) const {
@@ -202,6 +171,14 @@ class Planner {
                                       : fmt::format("take `{}` out at {}", path, where));
       }
     }
+  }
+
+  void rename_by_hand(const KeyChange& change, const Origin& origin, const Value& value) {
+    if (origin.kind == OriginKind::override_argument && as_argument(change.new_path, &origin, value).empty())
+      say(fmt::format("pass `{}={}` to `--set` in place of `{}`", change.new_path, to_text(value),
+                      change.path));
+    else
+      by_hand(change.new_path, origin, value);
   }
 
   /// One argument may stand for several keys.
@@ -268,7 +245,7 @@ class Planner {
         continue;
       if (!editable(origin)) {
         if (is_last)
-          by_hand(change.new_path, origin, value ? *value : setting->value);
+          rename_by_hand(change, origin, value ? *value : setting->value);
         else
           by_hand(change.path, origin, std::nullopt);
         continue;

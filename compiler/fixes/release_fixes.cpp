@@ -179,9 +179,17 @@ class ReleaseFixer {
       leave_key_out(path, diagnostic);
   }
 
-  /// What defines the model is left to another value by people only.
+  /// Every release that has the key holds what is written by default.
+  bool is_default_everywhere() const {
+    const std::vector<KeyRange>& ranges = view_.info->ranges;
+    return !ranges.empty() && std::all_of(ranges.begin(), ranges.end(), [this](const KeyRange& range) {
+      return range.spec.has_default && range.spec.default_value == setting_->value;
+    });
+  }
+
+  /// Only people leave what defines the model to another value.
   void leave_key_out(const std::string& path, Diagnostic& diagnostic) {
-    const bool model = view_.info->effect == KeyEffect::model;
+    const bool model = view_.info->effect == KeyEffect::model && !is_default_everywhere();
     add(fmt::format("{}leave `{}` out", model ? "changes the model: " : "", path),
         model ? Applicability::display_only : Applicability::unsafe, {{KeyChange::Kind::unset, path, {}, {}}},
         diagnostic);

@@ -23,6 +23,30 @@ Facts facts_for_actions(const Subject& subject, Facts facts) {
   return facts;
 }
 
+/// The statement of a key that loses its value to another one, which nothing sets, moves there as it is
+/// written.
+void add_moves(const Subject& subject, const ResolvedFix& fix, std::vector<KeyChange>& changes) {
+  for (const ResolvedAction& set : fix.actions) {
+    if (set.kind != FixAction::Kind::set || set.value.op != ExprOp::name) continue;
+    const FactId from = set.value.fact;
+    const auto same_key = [](FactId key) {
+      return [key](const ResolvedAction& one) { return one.key == key; };
+    };
+    const auto gives_up = [&](const ResolvedAction& one) {
+      return one.kind == FixAction::Kind::unset && one.key == from;
+    };
+    const auto takes = [&](const ResolvedAction& one) {
+      return one.kind == FixAction::Kind::set && one.value.op == ExprOp::name && one.value.fact == from;
+    };
+    if (std::none_of(fix.actions.begin(), fix.actions.end(), gives_up) ||
+        std::count_if(fix.actions.begin(), fix.actions.end(), takes) != 1 ||
+        std::count_if(fix.actions.begin(), fix.actions.end(), same_key(set.key)) != 1 ||
+        !subject.facts.values[from].set || subject.facts.values[set.key].set)
+      continue;
+    changes.push_back({KeyChange::Kind::rename, subject.name(from), {}, subject.name(set.key)});
+  }
+}
+
 /// The author's actions as changes of keys. Nothing when a value is not known.
 std::optional<std::vector<KeyChange>> changes_of(const Subject& subject, const ResolvedFix& fix,
                                                  const Facts& facts) {
@@ -44,6 +68,7 @@ std::optional<std::vector<KeyChange>> changes_of(const Subject& subject, const R
       changes.push_back({kind, path, value.value, {}});
     }
   }
+  add_moves(subject, fix, changes);
   return changes;
 }
 

@@ -237,6 +237,43 @@ TEST(Edit, RenamesInEveryLayerAndWritesANewValueInPlace) {
   EXPECT_EQ(fixture.after(away, 1), "[m]\n\n[n]\nscope = 2  # more\n");
 }
 
+// Beside a rename the new key's value and the old key's end are said as well: written as the statement
+// stands.
+TEST(Edit, ARenameThatSaysItsValueKeepsTheText) {
+  Fixture fixture("[m]\nscope = [\n  'a',  # first\n  'b',\n]  # why\n");
+  const Value list(Value::List{Value("a"), Value("b")});
+  EXPECT_EQ(
+      fixture.after(
+          {set("m.modules", list), unset("m.scope"), {KeyChange::Kind::rename, "m.scope", {}, "m.modules"}}),
+      "[m]\nmodules = [\n  'a',  # first\n  'b',\n]  # why\n");
+}
+
+// The same value does not make two keys one: nobody said that the one becomes the other.
+TEST(Edit, KeysOfOneValueAreNoRename) {
+  Fixture numbers("[m]\nlayers = 8  # of the model\nranks = 2\n");
+  EXPECT_EQ(numbers.after({set("m.groups", 8), unset("m.layers")}), "[m]\nranks = 2\ngroups = 8\n");
+  Fixture words("[m]\nimpl = 'full'  # graphs\nranks = 2\n");
+  EXPECT_EQ(words.after({unset("m.impl"), set("m.granularity", "full")}),
+            "[m]\nranks = 2\ngranularity = \"full\"\n");
+  Fixture lists("[m]\nscope = ['mlp']  # graphs\nranks = 2\n");
+  EXPECT_EQ(lists.after({unset("m.scope"), set("m.modules", Value(Value::List{Value("mlp")}))}),
+            "[m]\nranks = 2\nmodules = [\"mlp\"]\n");
+}
+
+TEST(Edit, SaysWhichArgumentARenameReplaces) {
+  Fixture fixture("[m]\nranks = 2\n");
+  Setting passed;
+  passed.path = "m.scope";
+  passed.value = Value("a");
+  passed.origin.kind = OriginKind::override_argument;
+  fixture.config.settings[passed.path] = passed;
+  const EditPlan plan =
+      plan_edits({{KeyChange::Kind::rename, "m.scope", {}, "m.modules"}}, fixture.config, fixture.sources);
+  EXPECT_TRUE(plan.edits.empty());
+  EXPECT_EQ(plan.by_hand,
+            (std::vector<std::string>{"pass `m.modules=\"a\"` to `--set` in place of `m.scope`"}));
+}
+
 TEST(Apply, RefusesOverlapsAndOutside) {
   EXPECT_FALSE(apply_edits("abcdef", {{{0, 0, 3}, "x"}, {{0, 2, 4}, "y"}}));
   EXPECT_FALSE(apply_edits("abc", {{{0, 2, 9}, "x"}}));

@@ -138,6 +138,51 @@ INSTANTIATE_TEST_SUITE_P(
                 "global_batch_size = 16\n[validation]\neval_global_batch_size = 12\n"}),
     [](const auto& test) { return std::string(test.param.code); });
 
+std::string after_first_fix(const BoundConfig& bound, const std::string& code) {
+  const std::vector<Diagnostic> findings = lint(bound);
+  const Diagnostic* finding = find(findings, code);
+  if (finding == nullptr || finding->fixes.empty()) return "no fix for " + code;
+  EXPECT_TRUE(finding->fixes[0].verified);
+  return apply_edits(bound.sources[0].bytes(), finding->fixes[0].edits).value_or("edits do not fit");
+}
+
+// What a rule's author calls another name of a key stays as it is written, comments in the list included.
+TEST(Suggest, AKeyUnderItsNewNameKeepsItsText) {
+  const std::string list = " = [\n  'attn',  # norm and residual\n  'mlp'\n]  # measured\n";
+  const std::string head = "[model]\ncuda_graph_impl = \"transformer_engine\"\nuse_te_rng_tracker = true\n";
+  const std::string tail = "[rng]\nte_rng_tracker = true\n";
+  const auto bound = bind_text(head + "cuda_graph_scope" + list + tail, "bridge-0.5");
+  EXPECT_EQ(after_first_fix(*bound, "MG001"), head + "cuda_graph_modules" + list + tail);
+}
+
+// Two keys of one value, each to its own new place with its own comment.
+TEST(Suggest, KeysOfOneValueMoveToTheirOwnNames) {
+  const auto bound = bind_text(
+      "[train]\ntrain_iters = 100\neval_interval = 50  # how often\neval_iters = 50  # how long\n"
+      "[checkpoint]\nsave_interval = 50  # not this one\n",
+      "bridge-0.4");
+  const std::string text = after_first_fix(*bound, "MG003");
+  for (const char* const line : {"eval_interval = 50  # how often\n", "eval_iters = 50  # how long\n",
+                                 "[checkpoint]\nsave_interval = 50  # not this one\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  EXPECT_GT(text.find("eval_iters"), text.find("[validation]")) << text;
+  EXPECT_GT(text.find("eval_interval"), text.find("[validation]")) << text;
+}
+
+// A word that no release knows is guessed for plain strings as for lists, and only where that clears the
+// finding.
+TEST(Suggest, AWordInAnotherCaseIsGuessed) {
+  const auto bound = bind_text(
+      "[model]\nrecompute_granularity = 'Full'  # all\nrecompute_method = \"uniform\"\n"
+      "recompute_num_layers = 1\n",
+      "bridge-0.4");
+  const std::vector<Diagnostic> findings = lint(*bound);
+  ASSERT_FALSE(findings.empty());
+  ASSERT_FALSE(findings[0].fixes.empty()) << findings[0].code;
+  EXPECT_TRUE(findings[0].fixes[0].verified);
+  EXPECT_EQ(findings[0].fixes[0].title, "write `full` in place of `Full`");
+}
+
 TEST(Check, IsDeterministic) {
   const auto once = lint(*bind_text(kFullRecompute, "bridge-0.4"));
   const auto twice = lint(*bind_text(kFullRecompute, "bridge-0.4"));
