@@ -145,21 +145,75 @@ FixedFile fix_file(Workspace& workspace, const std::string& path, const FixFileO
 
 namespace {
 
-/// The finding that `--choose` is about: the first one whose ways are listed because none is taken unasked,
-/// else the first that has any.
-std::size_t chosen_for(const std::vector<Diagnostic>& diagnostics, const FixFileOptions& options) {
-  std::size_t first = diagnostics.size();
-  for (std::size_t index = diagnostics.size(); index-- > 0;) {
-    const std::vector<Fix>& fixes = diagnostics[index].fixes;
-    if (fixes.empty()) continue;
-    const bool unasked =
-        std::any_of(fixes.begin(), fixes.end(), [&](const Fix& fix) { return allowed(fix, options, false); });
-    if (!unasked) first = index;
+/// One file on its way: what is written so far, and what is found in it.
+struct Work {
+  std::string text;
+  EditedFiles files;
+  Reading reading;
+  std::vector<FixStep> steps;
+};
+
+bool take(const Fix& fix, const Diagnostic& finding, Workspace& workspace, const std::string& path,
+          const FixFileOptions& options, Work& work) {
+  if (!try_fix(fix, finding, workspace, path, options, work.text, work.files, work.reading)) return false;
+  work.steps.push_back({finding.code, finding.name, finding.message, fix.title, fix.applicability, fix.cost});
+  return true;
+}
+
+/// Step by step, all that is taken unasked.
+void take_allowed(Workspace& workspace, const std::string& path, const FixFileOptions& options, Work& work) {
+  std::set<std::string> given_up;
+  for (int round = 0; round < kMostFixes; ++round) {
+    bool changed = false;
+    for (std::size_t index = 0; index < work.reading.diagnostics.size() && !changed; ++index) {
+      const Diagnostic finding = work.reading.diagnostics[index];
+      if (given_up.contains(finding.fingerprint)) continue;
+      changed = std::any_of(finding.fixes.begin(), finding.fixes.end(), [&](const Fix& fix) {
+        return allowed(fix, options, false) && take(fix, finding, workspace, path, options, work);
+      });
+      if (!changed) given_up.insert(finding.fingerprint);
+    }
+    if (!changed) return;
   }
-  if (first < diagnostics.size()) return first;
-  const auto any = std::find_if(diagnostics.begin(), diagnostics.end(),
-                                [](const Diagnostic& diagnostic) { return !diagnostic.fixes.empty(); });
-  return static_cast<std::size_t>(any - diagnostics.begin());
+}
+
+/// The first finding with ways out, hints after all others; null where none has any.
+const Diagnostic* first_with_ways(const std::vector<Diagnostic>& diagnostics, bool with_hints) {
+  const Diagnostic* hint = nullptr;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.fixes.empty()) continue;
+    if (diagnostic.severity != Severity::hint) return &diagnostic;
+    if (hint == nullptr) hint = &diagnostic;
+  }
+  return with_hints ? hint : nullptr;
+}
+
+/// Numbers mean the ways as they are listed: after what is taken unasked. Where nothing is listed then, the
+/// first finding of the file as it stands is meant.
+void take_chosen(Workspace& workspace, const std::string& path, const FixFileOptions& options, Work& work) {
+  const Work untouched = work;
+  take_allowed(workspace, path, options, work);
+  const Diagnostic* found = first_with_ways(work.reading.diagnostics, false);
+  if (found == nullptr) {
+    work = untouched;
+    found = first_with_ways(work.reading.diagnostics, true);
+  }
+  if (found == nullptr)
+    throw UsageError(
+        fmt::format("`--choose {}`: no finding of {} has a way out to choose from", options.choose, path));
+  const Diagnostic finding = *found;
+  if (options.choose > finding.fixes.size()) {
+    throw UsageError(fmt::format("{} has {} way{} out, there is no number {}", finding.code,
+                                 finding.fixes.size(), finding.fixes.size() == 1 ? "" : "s", options.choose));
+  }
+  const Fix& chosen = finding.fixes[options.choose - 1];
+  if (!allowed(chosen, options, true))
+    throw UsageError(fmt::format("way {} of {} cannot be applied to a file: {}", options.choose, finding.code,
+                                 chosen.title));
+  if (!take(chosen, finding, workspace, path, options, work))
+    throw UsageError(fmt::format("way {} of {} does not hold once it is written: {}", options.choose,
+                                 finding.code, chosen.title));
+  take_allowed(workspace, path, options, work);
 }
 
 }  // namespace
@@ -167,52 +221,22 @@ std::size_t chosen_for(const std::vector<Diagnostic>& diagnostics, const FixFile
 FixedFile fix_text(Workspace& workspace, const std::string& path, const std::string& original,
                    const FixFileOptions& options) {
   FixedFile result;
-  std::string text = original;
-  EditedFiles files;
-  Reading reading = judge(workspace, path, text, files, false, options);
-  bool choice_used = options.choose == 0;
-  std::set<std::string> given_up;
-  for (int round = 0; round < kMostFixes; ++round) {
-    bool changed = false;
-    for (std::size_t index = 0; index < reading.diagnostics.size() && !changed; ++index) {
-      const Diagnostic finding = reading.diagnostics[index];
-      if (finding.fixes.empty() || given_up.contains(finding.fingerprint)) continue;
-      std::vector<const Fix*> candidates;
-      if (!choice_used && index == chosen_for(reading.diagnostics, options)) {
-        if (options.choose > finding.fixes.size()) {
-          throw UsageError(fmt::format("{} has {} way{} out, there is no number {}", finding.code,
-                                       finding.fixes.size(), finding.fixes.size() == 1 ? "" : "s",
-                                       options.choose));
-        }
-        const Fix& chosen = finding.fixes[options.choose - 1];
-        if (!allowed(chosen, options, true))
-          throw UsageError(fmt::format("way {} of {} cannot be applied to a file: {}", options.choose,
-                                       finding.code, chosen.title));
-        candidates.push_back(&chosen);
-        choice_used = true;
-      } else {
-        for (const Fix& fix : finding.fixes) {
-          if (allowed(fix, options, false)) candidates.push_back(&fix);
-        }
-      }
-      for (const Fix* fix : candidates) {
-        if (!try_fix(*fix, finding, workspace, path, options, text, files, reading)) continue;
-        result.steps.push_back(
-            {finding.code, finding.name, finding.message, fix->title, fix->applicability, fix->cost});
-        changed = true;
-        break;
-      }
-      if (!changed) given_up.insert(finding.fingerprint);
-    }
-    if (!changed) break;
-  }
+  Work work;
+  work.text = original;
+  work.reading = judge(workspace, path, original, work.files, false, options);
+  if (options.choose > 0 && work.reading.whole)
+    take_chosen(workspace, path, options, work);
+  else
+    take_allowed(workspace, path, options, work);
   // Steps need no explanations; what is left is shown with them.
-  if (!reading.diagnostics.empty()) reading = judge(workspace, path, text, files, true, options);
-  if (text != original) result.texts[path] = {original, text};
-  for (const auto& [name, after] : files.texts) {
-    result.texts[name] = {files.originals.at(name), after};
+  Reading& reading = work.reading;
+  if (!reading.diagnostics.empty()) reading = judge(workspace, path, work.text, work.files, true, options);
+  if (work.text != original) result.texts[path] = {original, work.text};
+  for (const auto& [name, after] : work.files.texts) {
+    result.texts[name] = {work.files.originals.at(name), after};
   }
-  result.text = text;
+  result.steps = std::move(work.steps);
+  result.text = work.text;
   result.left = reading.diagnostics;
   result.stack = reading.stack;
   result.format = reading.format;

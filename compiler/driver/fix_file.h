@@ -18,7 +18,7 @@ struct FixFileOptions {
   bool unsafe = false;  ///< also fixes that change numerics or what was asked for
   bool model = false;   ///< also the ways that change what defines the model
   std::size_t choose =
-      0;  ///< number of the way to take for the first finding of whose ways none is taken unasked; 0: none
+      0;  ///< number of the way to take: of the first finding listed after what is taken unasked; 0: none
   std::uint32_t timeout_ms = 2000;  ///< per question to the solver
   Selection selection;              ///< findings that count
   std::vector<KnownCode> known;

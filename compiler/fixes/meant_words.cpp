@@ -17,6 +17,25 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 
 }  // namespace
 
+std::optional<MeantWords> without_strange_words(const Value& list, const std::vector<std::string>& known) {
+  if (list.kind() != Value::Kind::list || known.empty()) return std::nullopt;
+  MeantWords left;
+  Value::List kept;
+  for (const Value& item : list.list()) {
+    if (item.kind() != Value::Kind::string) return std::nullopt;
+    const std::string& word = item.string();
+    if (has(known, word) || enum_member(word)) {
+      kept.push_back(item);
+      continue;
+    }
+    const std::string said = fmt::format("leave `{}` out", word);
+    if (left.title.find(said) == std::string::npos) left.title += (left.title.empty() ? "" : ", ") + said;
+  }
+  if (left.title.empty() || kept.empty()) return std::nullopt;
+  left.value = Value(std::move(kept));
+  return left;
+}
+
 std::optional<MeantWords> meant_words(const Value& value, const std::vector<std::string>& known,
                                       const std::string* only) {
   const bool is_list = value.kind() == Value::Kind::list;

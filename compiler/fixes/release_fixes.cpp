@@ -220,6 +220,10 @@ class ReleaseFixer {
       diagnostic.fixes.clear();
       return;
     }
+    // What was not read so far is then.
+    if (const KeyView target = request_.schema.find(other); target.info != nullptr)
+      fix.cost = std::max(fix.cost, cost_class_of(target.info->effect));
+    fix.applicability = std::max(fix.applicability, Applicability::unsafe);
     judge_guess({{KeyChange::Kind::rename, path, {}, other}}, fix, diagnostic);
   }
 

@@ -155,6 +155,15 @@ CostClass cost_of(const Subject& subject, const ResolvedFix& fix, const std::vec
   return cost == CostClass::free || vouched ? fix.cost : cost;
 }
 
+/// A way out that is to be judged.
+struct Idea {
+  std::string title;
+  Applicability applicability;
+  CostClass cost;
+  std::vector<KeyChange> changes;
+  std::vector<Assignment> assignments;  ///< what the changes come to
+};
+
 class Suggester {
  public:
   Suggester(Case& of, std::uint32_t item)
@@ -173,6 +182,7 @@ class Suggester {
     position_ = *position;
     if (is_check) misspelt();
     for (const ResolvedFix& fix : item_.fixes) authored(fix);
+    for (const Idea& idea : half_ideas_) add_with_more(idea);
     if (is_check && (fixes_.empty() || item_.fixes.empty())) searched();
     std::stable_sort(fixes_.begin(), fixes_.end(), [](const Fix& a, const Fix& b) {
       return std::tuple(a.applicability == Applicability::display_only, a.applicability) <
@@ -201,15 +211,30 @@ class Suggester {
           (view.spec == nullptr ||
            (!view.spec->type.any && now.value.string().find(',') != std::string::npos)))
         continue;
-      const auto meant = meant_words(now.value, known_words(subject_, fact));
-      if (!meant) continue;
-      const Assignment change{fact, true, meant->value};
-      if (!verified({change})) continue;
-      const CostClass cost = cost_class_of(effect_of(subject_, fact));
-      const bool is_safe = cost == CostClass::free && !changes_the_run(subject_, fact);
-      add(meant->title, is_safe ? Applicability::safe : Applicability::unsafe, cost,
-          {key_change(subject_, change)}, {change});
+      const std::vector<std::string> known = known_words(subject_, fact);
+      const auto meant = meant_words(now.value, known);
+      const auto less = without_strange_words(meant ? meant->value : now.value, known);
+      if (meant && write_meant(fact, *meant)) continue;
+      if (less) write_meant(fact, meant ? MeantWords{less->value, meant->title + ", " + less->title} : *less);
     }
+  }
+
+  /// False where it does not do alone: it may with more, but comes after what the rule's author says.
+  bool write_meant(FactId fact, const MeantWords& meant) {
+    const Assignment change{fact, true, meant.value};
+    const CostClass cost = cost_class_of(effect_of(subject_, fact));
+    const bool is_safe = cost == CostClass::free && !changes_the_run(subject_, fact);
+    Idea idea{meant.title,
+              is_safe ? Applicability::safe : Applicability::unsafe,
+              cost,
+              {key_change(subject_, change)},
+              {change}};
+    if (!verified(idea.assignments)) {
+      half_ideas_.push_back(std::move(idea));
+      return false;
+    }
+    add(idea.title, idea.applicability, idea.cost, idea.changes, idea.assignments);
+    return true;
   }
 
   void authored(const ResolvedFix& fix) {
@@ -222,34 +247,40 @@ class Suggester {
       add(fix.title, fix.applicability, cost_of(subject_, fix, assignments), *changes, assignments);
       return;
     }
-    if (item_.kind != RuleItem::Kind::check) return;
-    // Alone it does not do: the smallest further changes with which it does.
+    if (item_.kind == RuleItem::Kind::check)
+      add_with_more(
+          {fix.title, fix.applicability, cost_of(subject_, fix, assignments), *changes, assignments});
+  }
+
+  /// What does not do alone, with the smallest further changes with which it does.
+  void add_with_more(const Idea& idea) {
     RepairRequest request = search();
-    request.fixed = assignments;
+    request.fixed = idea.assignments;
     request.limit = 1;
     const Repairs repairs = find_repairs(subject_, request);
     limit_met_ = limit_met_ || !repairs.complete;
     if (repairs.found.empty()) return;
     const Repair& repair = repairs.found[0];
-    std::vector<KeyChange> all = *changes;
+    std::vector<KeyChange> all = idea.changes;
     std::vector<Assignment> further;
     for (const Assignment& change : repair.changes) {
-      if (std::find(assignments.begin(), assignments.end(), change) != assignments.end()) continue;
+      if (std::find(idea.assignments.begin(), idea.assignments.end(), change) != idea.assignments.end())
+        continue;
       further.push_back(change);
       all.push_back(key_change(subject_, change));
     }
     if (!verified(repair.changes)) return;
-    // Where the further changes do it alone, the author's idea has no part in it.
+    // Where the further changes do it alone, the idea has no part in it.
     if (verified(further)) return;
-    CostClass cost = cost_of(subject_, fix, assignments);
-    Applicability applicability = fix.applicability;
+    CostClass cost = idea.cost;
+    Applicability applicability = idea.applicability;
     for (const Assignment& change : further) {
       const CostClass more = cost_class_of(effect_of(subject_, change.fact));
       cost = std::max(cost, more);
       if (more == CostClass::numerics || changes_the_run(subject_, change.fact))
         applicability = Applicability::unsafe;
     }
-    add(fmt::format("{}; with it {}", fix.title, describe(subject_, further)), applicability, cost, all,
+    add(fmt::format("{}; with it {}", idea.title, describe(subject_, further)), applicability, cost, all,
         repair.changes);
   }
 
@@ -318,6 +349,7 @@ class Suggester {
   std::uint32_t position_ = 0;
   std::vector<Fix> fixes_;
   std::vector<std::vector<Assignment>> assignments_;
+  std::vector<Idea> half_ideas_;  ///< that do not do alone
   bool limit_met_ = false;
 };
 

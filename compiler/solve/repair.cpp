@@ -19,6 +19,7 @@ constexpr std::ptrdiff_t kMostAlike = 2;
 constexpr int kMostNeedless = 12;
 constexpr std::int64_t kMostTimes = 4;  // larger or smaller, of a size that stays sensible
 constexpr std::uint32_t kUnevenRank = 12;
+constexpr std::uint32_t kAnotherRunWeight = 100;  // above all changes that leave the job what it is
 constexpr std::uint32_t kListRank = 8;  // a list put together anew comes after what authors of fixes write
 
 bool counts(const RuleItem& item, bool allow_new_advice) {
@@ -62,7 +63,8 @@ class Search {
       }
     }
     std::stable_sort(repairs.found.begin(), repairs.found.end(), [](const Repair& a, const Repair& b) {
-      return std::tuple(a.applicability, a.cost, a.weight) < std::tuple(b.applicability, b.cost, b.weight);
+      return std::tuple(a.applicability, a.another_run, a.cost, a.weight) <
+             std::tuple(b.applicability, b.another_run, b.cost, b.weight);
     });
     return repairs;
   }
@@ -136,6 +138,7 @@ class Search {
       const CostClass cost = cost_class_of(effect_of(subject_, change.fact));
       repair.cost = std::max(repair.cost, cost);
       repair.weight += change_weight(subject_, change.fact, request_.touch_model);
+      repair.another_run = repair.another_run || makes_another_run(subject_, change);
       // Over how many GPUs a job is spread is the user's choice even where a config is silent.
       const bool asked = (subject_.facts.values[change.fact].set && cost != CostClass::free) ||
                          subject_.name(change.fact).ends_with("_parallel_size");
@@ -274,14 +277,19 @@ class Search {
   void weigh(Smt& smt, const Encoding& encoding, FactId fact, std::vector<SoftTerm>& soft) const {
     const Domain& domain = encoding.domain(fact);
     const std::uint32_t weight = change_weight(subject_, fact, request_.touch_model) * kScale;
+    const auto more = [&](bool set, const Value& value) {
+      return makes_another_run(subject_, {fact, set, value}) ? kAnotherRunWeight * kScale : 0;
+    };
     for (std::size_t i = 1; i < domain.choices.size(); ++i) {
+      const Choice& choice = domain.choices[i];
       soft.push_back(
           {smt.negate(encoding.chosen(fact, i)),
-           weight + std::min(static_cast<std::uint32_t>(i) + unevenness(fact, domain.choices[i].value),
-                             kScale - 1)});
+           weight + more(choice.set, choice.value) +
+               std::min(static_cast<std::uint32_t>(i) + unevenness(fact, choice.value), kScale - 1)});
     }
     if (!domain.any_subset) return;
-    soft.push_back({smt.negate(encoding.is_subset(fact)), weight + kListRank});
+    soft.push_back(
+        {smt.negate(encoding.is_subset(fact)), weight + more(true, Value(Value::List{})) + kListRank});
     const Value& now = subject_.facts.values[fact].value;
     for (std::size_t token = 0; token < domain.tokens.size(); ++token) {
       const Term member = encoding.member(fact, token);
@@ -374,6 +382,16 @@ CostClass cost_class_of(KeyEffect effect) {
 
 bool changes_the_run(const Subject& subject, FactId fact) {
   return effect_of(subject, fact) == KeyEffect::run;
+}
+
+bool makes_another_run(const Subject& subject, const Assignment& change) {
+  if (!changes_the_run(subject, change.fact) || subject.key(change.fact).info == nullptr) return false;
+  const Fact& now = subject.facts.values[change.fact];
+  const auto counts = [](const Value& value) { return value.is_none() || value.is_number(); };
+  if (counts(now.value) && counts(change.value)) return false;
+  // A switch that goes back to where it stands by itself was asked for in vain.
+  const bool is_switch = now.value.kind() == Value::Kind::boolean;
+  return !is_switch || !now.set || (change.set && change.value != default_choice(subject, change.fact).value);
 }
 
 std::uint32_t change_weight(const Subject& subject, FactId fact, bool touch_model) {

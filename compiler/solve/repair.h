@@ -18,7 +18,8 @@ struct Repair {
   std::vector<Assignment> changes;   ///< sorted by key name
   CostClass cost = CostClass::free;  ///< the dearest of its changes
   Applicability applicability =
-      Applicability::safe;  ///< unsafe: changes numerics, what a run does, or speed or memory choices made
+      Applicability::safe;   ///< unsafe: changes numerics, what a run does, or speed or memory choices made
+  bool another_run = false;  ///< a change of it makes another job; after all others of its applicability
   std::uint64_t weight = 0;
 };
 
@@ -49,6 +50,9 @@ CostClass cost_class_of(KeyEffect effect);
 /// Whether what a run does (how long it trains, what it reads, keeps and writes) depends on the key. It costs
 /// nothing to change, but only a rule's author can tell that a job stays what it was.
 bool changes_the_run(const Subject& subject, FactId fact);
+/// Whether with the change it is another job: one that no longer reads, writes or does something that was
+/// asked for, or does something that was not. How often or how many it does of something is no such change.
+bool makes_another_run(const Subject& subject, const Assignment& change);
 /// "set `model.x` to `true`, unset `ddp.y`"
 std::string describe(const Subject& subject, const std::vector<Assignment>& changes);
 

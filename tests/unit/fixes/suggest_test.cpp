@@ -20,6 +20,15 @@ std::vector<Diagnostic> lint(const BoundConfig& bound) {
   return sink.take();
 }
 
+/// The problems of binding as well.
+std::vector<Diagnostic> lint_all(BoundConfig& bound) {
+  const ActiveRules rules = select(builtin_rules(), bound.stack);
+  StackChoice choice;
+  choice.stack = bound.stack;
+  check_and_suggest({bound.config, *bound.schema, rules, choice, bound.sources}, {}, bound.sink);
+  return bound.sink.take();
+}
+
 const Diagnostic* find(const std::vector<Diagnostic>& diagnostics, const std::string& code) {
   for (const Diagnostic& diagnostic : diagnostics) {
     if (diagnostic.code == code) return &diagnostic;
@@ -181,6 +190,69 @@ TEST(Suggest, AWordInAnotherCaseIsGuessed) {
   ASSERT_FALSE(findings[0].fixes.empty()) << findings[0].code;
   EXPECT_TRUE(findings[0].fixes[0].verified);
   EXPECT_EQ(findings[0].fixes[0].title, "write `full` in place of `Full`");
+}
+
+std::vector<std::string> titles(const Diagnostic& finding) {
+  std::vector<std::string> out;
+  for (const Fix& fix : finding.fixes) out.push_back(fix.title);
+  return out;
+}
+
+std::size_t index_of(const std::vector<std::string>& titles, const std::string& wanted) {
+  return static_cast<std::size_t>(std::find(titles.begin(), titles.end(), wanted) - titles.begin());
+}
+
+// A job that trains nothing, or keeps nothing, comes after all ways that leave it what it is.
+TEST(Suggest, AnotherRunIsTheLastWay) {
+  const auto evaluation =
+      lint(*bind_text("[train]\ntrain_iters = 10\n[validation]\neval_interval = 0\n", "megatron-lm-0.19"));
+  const Diagnostic* finding = find(evaluation, "SC026");
+  ASSERT_NE(finding, nullptr);
+  const std::vector<std::string> ways = titles(*finding);
+  ASSERT_FALSE(ways.empty());
+  EXPECT_EQ(ways[0], "unset `validation.eval_interval`");
+  for (const char* const other :
+       {"set `train.skip_train` to `true`", "set `validation.skip_train` to `true`"}) {
+    for (std::size_t way = index_of(ways, other); way < ways.size(); ++way)
+      EXPECT_EQ(ways[way].find("eval_interval"), std::string::npos) << ways[way] << " after " << other;
+  }
+  const auto saving =
+      lint(*bind_text("[checkpoint]\nsave = \"/ckpt\"\nsave_interval = 0\n", "megatron-lm-0.19"));
+  finding = find(saving, "ML035");
+  ASSERT_NE(finding, nullptr);
+  const std::vector<std::string> kept = titles(*finding);
+  EXPECT_LT(index_of(kept, "unset `checkpoint.save_interval`"), index_of(kept, "unset `checkpoint.save`"));
+}
+
+// One wrong word is taken out before the list is, or what the list is for.
+TEST(Suggest, AStrangeWordGoesBeforeItsList) {
+  const auto findings =
+      lint(*bind_text("[model]\nrecompute_granularity = \"selective\"\n"
+                      "recompute_modules = [\"moe_routr\", \"core_attn\"]\n",
+                      "bridge-0.6"));
+  const Diagnostic* finding = find(findings, "RC005");
+  ASSERT_NE(finding, nullptr);
+  ASSERT_FALSE(finding->fixes.empty());
+  EXPECT_EQ(finding->fixes[0].title, "leave `moe_routr` out");
+  EXPECT_TRUE(finding->fixes[0].verified);
+  EXPECT_GT(finding->fixes.size(), 1u);
+}
+
+// A key under another name is read from then on: that costs what the key decides.
+TEST(Suggest, ARenameCostsWhatTheKeyDecides) {
+  const auto bound = bind_text("[optimizer]\nadam_beta3 = 0.9\n", "bridge-0.6");
+  std::vector<Diagnostic> problems = lint_all(*bound);
+  const Diagnostic* finding = find(problems, "TY002");
+  ASSERT_NE(finding, nullptr);
+  ASSERT_EQ(finding->fixes.size(), 1u);
+  EXPECT_EQ(finding->fixes[0].cost, CostClass::numerics);
+  EXPECT_EQ(finding->fixes[0].applicability, Applicability::unsafe);
+  const auto both =
+      bind_text("[optimizer]\nadam_beta3 = 0.9\nadam_beta1 = 0.8\nadam_beta2 = 0.9\n", "bridge-0.6");
+  problems = lint_all(*both);
+  finding = find(problems, "TY002");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->fixes.empty());
 }
 
 TEST(Check, IsDeterministic) {
