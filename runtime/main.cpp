@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
       parse_arguments(std::vector<std::string>(argv + 1, argv + argc), CAPSTAN_VERSION);
   if (parsed.exit_code) {
     std::fputs(parsed.text.c_str(), *parsed.exit_code == 0 ? stdout : stderr);
-    return *parsed.exit_code;
+    if (std::fflush(stdout) == 0) return *parsed.exit_code;
+    std::fputs("capstan-run: the output could not be written\n", stderr);
+    return 2;
   }
   install_signal_handlers();
   CudaFactory cuda;
@@ -25,7 +27,10 @@ int main(int argc, char** argv) {
   cuda = make_cuda_backend;
 #endif
   try {
-    return run_session(parsed.options, cuda, "capstan-run " CAPSTAN_VERSION);
+    const int exit_code = run_session(parsed.options, cuda, "capstan-run " CAPSTAN_VERSION);
+    // The run is what it is, and its report lies on disk.
+    if (std::fflush(stdout) != 0) std::fputs("capstan-run: the summary could not be written\n", stderr);
+    return exit_code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "capstan-run: internal error: %s\n", error.what());
     return 2;

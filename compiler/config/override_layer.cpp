@@ -10,6 +10,7 @@
 
 #include "grammar/environment/sbatch.h"
 #include "grammar/override/override_parser.h"
+#include "grammar/source/utf8.h"
 
 namespace capstan {
 namespace {
@@ -27,6 +28,14 @@ SyntaxEntry nested_entry(const std::vector<std::string>& path, std::size_t depth
     entry.value.entries.push_back(nested_entry(path, depth + 1, override));
   }
   return entry;
+}
+
+/// Problems of one environment file that are told one by one; a file of another kind has one a line.
+constexpr std::size_t kMostProblems = 10;
+
+/// The first byte that no text file holds; npos when there is none.
+std::size_t find_binary(std::string_view text) {
+  return std::min(text.find('\0'), find_invalid_utf8(text));
 }
 
 }  // namespace
@@ -87,9 +96,19 @@ Layer environment_layer(const std::vector<EnvironmentVariable>& variables, Origi
 }
 
 std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMap& sources, Sink& sink) {
+  const std::string_view text = sources[source].bytes();
+  if (const std::size_t bad = find_binary(text); bad != std::string_view::npos) {
+    const auto at = static_cast<std::uint32_t>(bad);
+    sink.problem(
+        "SY006",
+        fmt::format("the file is no text: byte 0x{:02X} is {} here", static_cast<unsigned char>(text[bad]),
+                    text[bad] == '\0' ? "not allowed" : "no valid UTF-8"),
+        {source, at, at + 1});
+    return std::nullopt;
+  }
   std::vector<SyntaxProblem> problems;
   Layer layer;
-  if (is_sbatch(sources[source].bytes())) {
+  if (is_sbatch(text)) {
     const SbatchScript script = parse_sbatch(source, sources, problems);
     layer = environment_layer(script.variables, OriginKind::environment_file, source);
     SyntaxNode cluster;
@@ -117,7 +136,13 @@ std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMa
     layer =
         environment_layer(parse_env_file(source, sources, problems), OriginKind::environment_file, source);
   }
-  for (SyntaxProblem& problem : problems) sink.problem("SY006", std::move(problem.message), problem.where);
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i)
+    sink.problem("SY006", std::move(problems[i].message), problems[i].where);
+  if (problems.size() > kMostProblems) {
+    sink.problem("SY006",
+                 fmt::format("{} more problems from here on are not shown", problems.size() - kMostProblems),
+                 problems[kMostProblems].where);
+  }
   if (!problems.empty()) return std::nullopt;
   return layer;
 }

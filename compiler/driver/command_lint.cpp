@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -35,7 +36,7 @@ bool shows_fixes(const std::string& format) {
 
 struct LintOptions {
   std::vector<std::string> files;
-  std::string stdin_filename = "<stdin>";
+  std::optional<std::string> stdin_filename;
   ConfigOptions config;
   ReportOptions report;
   SelectionOptions selection;
@@ -141,7 +142,8 @@ class Linter {
  private:
   /// Gives the words for the stack, empty when none was chosen.
   std::string check_file(const std::string& path, Sink& sink) {
-    const std::optional<SourceId> file = workspace_.read_source(path, options_.stdin_filename, sink);
+    const std::optional<SourceId> file =
+        workspace_.read_source(path, options_.stdin_filename.value_or("<stdin>"), sink);
     if (!file) return {};
     const std::optional<PreparedConfig> prepared = workspace_.prepare(*file, sink);
     if (!prepared) return {};
@@ -207,8 +209,10 @@ int lint(LintOptions options) {
   if (options.statistics && options.report.format != "text" && options.report.format != "concise") {
     throw UsageError("`--statistics` goes with the formats text and concise");
   }
-  if (std::count(options.files.begin(), options.files.end(), "-") > 1)
-    throw UsageError("standard input (`-`) can be read only once");
+  const auto standard_inputs = std::count(options.files.begin(), options.files.end(), "-");
+  if (options.stdin_filename && standard_inputs == 0)
+    throw UsageError("`--stdin-filename` names standard input, and `-` is not among the files");
+  if (standard_inputs > 1) throw UsageError("standard input (`-`) can be read only once");
   const std::vector<std::string> files = without_repetitions(expand_folders(options.files));
 
   Sink setup;

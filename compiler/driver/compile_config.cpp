@@ -22,6 +22,7 @@
 #include "compiler/plan/print.h"
 #include "compiler/ruleset/evaluate.h"
 #include "compiler/solve/check.h"
+#include "grammar/source/utf8.h"
 
 namespace capstan {
 CompiledConfig compile_config(const std::string& file, const ConfigOptions& given,
@@ -62,7 +63,9 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     }
     const Evaluation evaluation = evaluate(
         *prepared->rules, derive_facts(prepared->config, *prepared->schema, workspace.rules().names));
-    const std::string name = file == "-" ? "<stdin>" : std::filesystem::path(file).filename().string();
+    // It names the run directory, too.
+    std::string name = file == "-" ? "stdin" : std::filesystem::path(file).filename().string();
+    if (find_invalid_utf8(name) != std::string::npos) name = safe_text(name);
     compiled.plan = plan::compile({prepared->config, *prepared->schema, &evaluation.final_facts, name,
                                    "capstan " CAPSTAN_VERSION, &workspace.sources()},
                                   sink, last_pass);

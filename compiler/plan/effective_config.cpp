@@ -7,6 +7,7 @@
 #include "compiler/diagnostics/codes.h"
 #include "compiler/facts/derive.h"
 #include "grammar/source/comma_words.h"
+#include "grammar/source/utf8.h"
 
 namespace capstan::plan {
 
@@ -108,6 +109,16 @@ std::string EffectiveConfig::text(std::string_view path, std::string_view otherw
 }
 
 std::string EffectiveConfig::file_name(std::string_view path) {
+  std::string name = file_name_as_stated(path);
+  if (find_invalid_utf8(name) == std::string::npos) return name;
+  problem("LW003", path,
+          fmt::format(
+              "the name of the file that `{}` states is no valid UTF-8, and a plan holds nothing else", path),
+          "give the file, or its folder, another name");
+  return {};
+}
+
+std::string EffectiveConfig::file_name_as_stated(std::string_view path) {
   std::string name = text(path, "");
   const Setting* setting = config_.find(path);
   if (name.empty() || name.front() == '/' || setting == nullptr || sources_ == nullptr) return name;

@@ -38,7 +38,8 @@ class EffectiveConfig {
   double number(std::string_view path, double low, double high, double otherwise);
   std::optional<double> number(std::string_view path, double low, double high);
   std::string text(std::string_view path, std::string_view otherwise);
-  /// A file name; a relative one is taken from the folder of the config file that names it.
+  /// A file name; a relative one is taken from the folder of the config file that names it. Valid UTF-8,
+  /// else LW003.
   std::string file_name(std::string_view path);
   /// A list of strings, or a string split at commas.
   std::vector<std::string> words(std::string_view path);
@@ -61,6 +62,7 @@ class EffectiveConfig {
 
  private:
   Span place_of(std::string_view path) const;
+  std::string file_name_as_stated(std::string_view path);
 
   const Config& config_;
   const SchemaView& schema_;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "grammar/source/utf8.h"
+
 namespace capstan {
 namespace {
 
@@ -358,6 +360,10 @@ std::optional<Override> parse_override(Span whole, const SourceMap& sources, Ove
     return Span{source, offset, offset + static_cast<std::uint32_t>(part.size())};
   };
   if (text.size() > kMaxBytes) return refuse("the override is longer than 1 MiB", Span{source, 0, 1});
+  if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
+    return refuse(fmt::format("byte 0x{:02X} is no valid UTF-8 here", static_cast<unsigned char>(text[bad])),
+                  span(text.substr(bad, 1)));
+  }
   while (!text.empty() && std::string_view(" \t\r\n").find(text.front()) != std::string_view::npos)
     text.remove_prefix(1);
   while (!text.empty() && std::string_view(" \t\r\n").find(text.back()) != std::string_view::npos) {

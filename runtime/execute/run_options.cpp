@@ -29,7 +29,7 @@ Trains what a plan (plan.json, from `capstan compile`) says. PLAN may be - for s
   --threads N               threads of the host backend (default: all)
   --device N                CUDA device (default 0)
   --teardown-seconds N      how long releasing the device may take before the process ends itself (default 10)
-  --inject nan:STEP         drill: make a parameter NaN before a step (counted from 0)
+  --inject nan:STEP         drill: make a parameter NaN before a step (the first is 1)
   --inject flip:BUFFER      drill: change one bit of a buffer on the replayed side of --verify-replay
   --inject fault:OP         drill: the device refuses op number OP while its segment is captured
   --quiet                   no progress line
@@ -56,7 +56,7 @@ std::string read_count(const std::string& text, std::int64_t low, std::int64_t h
 std::string read_drill(const std::string& text, Drill& drill) {
   if (text.rfind("nan:", 0) == 0) {
     std::int64_t step = 0;
-    const std::string wrong = read_count(text.substr(4), 0, INT64_MAX, step);
+    const std::string wrong = read_count(text.substr(4), 1, std::int64_t{1} << 40, step);
     drill = {Drill::Kind::nan, static_cast<std::uint64_t>(step), 0, {}};
     return wrong.empty() ? wrong : "`nan:` and " + wrong;
   }
@@ -66,7 +66,7 @@ std::string read_drill(const std::string& text, Drill& drill) {
   }
   if (text.rfind("fault:", 0) == 0) {
     std::int64_t op = 0;
-    const std::string wrong = read_count(text.substr(6), 0, INT64_MAX, op);
+    const std::string wrong = read_count(text.substr(6), 0, UINT32_MAX, op);
     drill = {Drill::Kind::fault, 0, static_cast<std::uint64_t>(op), {}};
     return wrong.empty() ? wrong : "`fault:` and " + wrong;
   }

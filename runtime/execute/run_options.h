@@ -12,7 +12,7 @@ namespace capstan::runtime {
 /// A fault that the run is asked to make, to show that it is noticed.
 struct Drill {
   enum class Kind { none, nan, flip, fault } kind = Kind::none;
-  std::uint64_t step = 0;  ///< nan: the step before which a parameter becomes NaN
+  std::uint64_t step = 0;  ///< nan: the step, counted from 1, before which a parameter becomes NaN
   std::uint64_t op = 0;    ///< fault: the op that the device refuses while its segment is captured
   std::string buffer;  ///< flip: the buffer in which the replayed side of a verification has one bit changed
 };

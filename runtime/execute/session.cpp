@@ -13,6 +13,7 @@
 #include "runtime/execute/interrupt.h"
 #include "runtime/execute/teardown.h"
 #include "runtime/execute/trainer.h"
+#include "runtime/report/number_text.h"
 #include "runtime/report/run_directory.h"
 #include "runtime/report/write_file.h"
 
@@ -216,21 +217,21 @@ class Session {
     return {};
   }
 
-  /// What is asked about steps must be about steps of this run.
+  /// What is asked about steps must be about steps of this run. Steps are numbered from 1.
   Status check_steps(const plan::Plan& plan) const {
     const std::int64_t first = report_.first_step, end = report_.target_steps;
     if (first >= end) return {};  // nothing to do, which is said
     if (options_.drill.kind == Drill::Kind::nan) {
       const auto step = static_cast<std::int64_t>(options_.drill.step);
-      if (step < first || step >= end) {
+      if (step <= first || step > end) {
         return run_problem("RN036",
                            fmt::format("`--inject nan:{}` names a step that the run does not do: it does {} "
-                                       "to {}, counted from 0",
-                                       step, first, end - 1));
+                                       "to {}",
+                                       step, first + 1, end));
       }
     }
     if (options_.verify_every == 0) return {};
-    // Steps are numbered from 1 in what is verified; those of the warm-up are not replayed.
+    // Steps of the warm-up are not replayed.
     const std::int64_t first_captured = first + plan.schedule.warmup_steps + 1;
     const std::int64_t first_verified =
         (first_captured + options_.verify_every - 1) / options_.verify_every * options_.verify_every;
@@ -305,8 +306,9 @@ class Session {
   void summarize(bool report_written) const {
     std::string text;
     if (report_.loss.count > 0) {
-      text += fmt::format("{} steps, loss {:.4f} -> {:.4f}\n", report_.steps_done - report_.first_step,
-                          report_.loss.first, report_.loss.last);
+      text +=
+          fmt::format("{} steps, loss {} -> {}\n", report_.steps_done - report_.first_step,
+                      number_text(report_.loss.first, "{:.4f}"), number_text(report_.loss.last, "{:.4f}"));
     }
     if (report_.eager_step_ms.count > 0)
       text += fmt::format("eager step {:.2f} ms (median of {}){}\n", report_.eager_step_ms.median,

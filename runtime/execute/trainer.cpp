@@ -13,15 +13,11 @@
 #include "runtime/execute/interrupt.h"
 #include "runtime/execute/verify_replay.h"
 #include "runtime/report/metrics.h"
+#include "runtime/report/number_text.h"
 #include "runtime/report/progress.h"
 
 namespace capstan::runtime {
 namespace {
-
-/// Without the sign that a NaN may have.
-std::string number_text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{}", value);
-}
 
 using Clock = std::chrono::steady_clock;
 
@@ -46,7 +42,7 @@ void note_time(std::vector<double>& times, double value) {
 void note_loss(LossSummary& summary, double loss) {
   if (summary.count == 0) summary.first = summary.minimum = loss;
   summary.last = loss;
-  if (loss < summary.minimum) summary.minimum = loss;
+  if (loss < summary.minimum || std::isnan(summary.minimum)) summary.minimum = loss;
   const auto bits = std::bit_cast<std::uint64_t>(loss);
   const auto place = static_cast<std::uint64_t>(2 * summary.count);
   summary.digest += mix_digest_word(place, static_cast<std::uint32_t>(bits));
@@ -193,7 +189,7 @@ class Trainer {
     Step step = next_step();
     if (step.first_capture) run_.report.memory_before_capture = run_.backend.memory();
     if (run_.options.drill.kind == Drill::Kind::nan &&
-        run_.options.drill.step == static_cast<std::uint64_t>(step.number)) {
+        run_.options.drill.step == static_cast<std::uint64_t>(step.number) + 1) {
       if (Status injected = inject_nan(run_.plan(), run_.backend); !injected.ok()) return injected;
     }
     step.began = Clock::now();
@@ -240,7 +236,9 @@ class Trainer {
     }
     report.steps_done = step.number + 1;
     note_loss(report.loss, scalars.value().loss);
-    if (scalars.value().nonfinite != 0 && report.nonfinite_steps++ == 0) note_nonfinite(scalars.value());
+    Status checked = make_checks(run_.plan(), scalars.value());
+    if (scalars.value().nonfinite != 0 && report.nonfinite_steps++ == 0 && checked.ok())
+      note_nonfinite(scalars.value());
 
     StepMetrics metrics;
     metrics.step = report.steps_done;
@@ -259,7 +257,6 @@ class Trainer {
       if (Status written = metrics_.append(metrics); !written.ok()) return written;
     }
     progress_.show(metrics);
-    Status checked = make_checks(run_.plan(), scalars.value());
     if (!checked.ok() && !in_flight_.empty()) {
       // What was issued behind it is no step of this run: neither counted nor saved, whatever became of it.
       in_flight_.clear();
@@ -268,20 +265,17 @@ class Trainer {
     return checked;
   }
 
-  /// The first step that is not finite is worth a word, also where the config does not ask to stop at one.
+  /// The first step that is not finite is worth a word, also where no check of the config stops the run.
   void note_nonfinite(const StepScalars& scalars) {
     const bool of_loss = (scalars.nonfinite & 1) != 0;
-    for (const plan::Check& check : run_.plan().checks) {
-      if (check.fatal && (check.kind == "nonfinite_loss") == of_loss) return;  // that check says it
-    }
     run_.report.diagnostics.push_back(run_problem(
         "RN037",
         fmt::format("the {} of step {} is {}, and no check asks to stop; such a step changes no parameter",
                     of_loss ? "loss" : "gradient norm", scalars.step,
                     number_text(of_loss ? scalars.loss : scalars.grad_norm)),
         {{"step", scalars.step}},
-        "look at the data and the learning rate before it; `rerun_state_machine.check_for_nan_in_loss` stops "
-        "such runs"));
+        fmt::format("look at the data and the learning rate before it; `{} = true` stops such runs",
+                    of_loss ? "rerun_state_machine.check_for_nan_in_loss" : "ddp.check_for_nan_in_grad")));
   }
 
   Status save() {

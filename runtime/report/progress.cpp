@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/report/number_text.h"
+
 namespace capstan::runtime {
 namespace {
 
@@ -49,9 +51,10 @@ void Progress::show(const StepMetrics& metrics) {
   const auto done = static_cast<double>(metrics.step - first_step_);
   const double left = elapsed / std::max(done, 1.0) * static_cast<double>(target_steps_ - metrics.step);
   const std::string line =
-      fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}  grad norm {:.3f}  {} tokens/s  {:.1f} ms  {}  left {}",
-                  metrics.step, target_steps_, metrics.loss, metrics.learning_rate, metrics.grad_norm,
-                  count_text(metrics.tokens_per_s), metrics.step_ms, metrics.mode, duration_text(left));
+      fmt::format("step {}/{}  loss {}  lr {:.2e}  grad norm {}  {} tokens/s  {:.1f} ms  {}  left {}",
+                  metrics.step, target_steps_, number_text(metrics.loss, "{:.4f}"), metrics.learning_rate,
+                  number_text(metrics.grad_norm, "{:.3f}"), count_text(metrics.tokens_per_s), metrics.step_ms,
+                  metrics.mode, duration_text(left));
   std::fputs(terminal_ ? ("\r\x1b[K" + line).c_str() : (line + "\n").c_str(), stderr);
   std::fflush(stderr);
   open_line_ = terminal_;

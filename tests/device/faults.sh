@@ -88,10 +88,10 @@ train straight long.json --steps $((done_steps + 20))
 check "the checkpoint is whole: resumed at step $done_steps, the bits of a run without the signal" \
   cmp "$(checkpoint stopped $((done_steps + 20)))" "$(checkpoint straight $((done_steps + 20)))"
 
-echo "-- NaN in step 30, attention captured, the check on"
+echo "-- NaN in step 31, attention captured, the check on"
 plan nan.json tiny_text.toml --set logger.log_interval=1 --set model.cuda_graph_impl=transformer_engine --set 'model.cuda_graph_scope=["attn"]' \
   --set rerun_state_machine.check_for_nan_in_loss=true --set checkpoint.save_interval=10 || exit 2
-train nan nan.json --inject nan:30
+train nan nan.json --inject nan:31
 check "exit code 4 (was $code)" test $code -eq 4
 check "names the step" says nan 'RN030.*step 31'
 check "within 10 s ($ms ms)" test $ms -lt 10000

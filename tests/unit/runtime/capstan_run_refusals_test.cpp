@@ -95,7 +95,7 @@ TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
   spec.check_loss = true;
   spec.schedule.save_every = 5;
   const ProcessResult result =
-      run({plan_file(spec), "--output", folder.file("run"), "--quiet", "--inject", "nan:7"});
+      run({plan_file(spec), "--output", folder.file("run"), "--quiet", "--inject", "nan:8"});
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_NE(result.err.find("error[RN030] the loss of step 8 is nan"), std::string::npos) << result.err;
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 5)));
@@ -109,14 +109,16 @@ TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
   gradient.check_loss = false;
   gradient.check_gradients = true;
   const ProcessResult by_gradient =
-      run({plan_file(gradient), "--output", folder.file("gradient"), "--quiet", "--inject", "nan:7"});
+      run({plan_file(gradient), "--output", folder.file("gradient"), "--quiet", "--inject", "nan:8"});
   EXPECT_EQ(by_gradient.exit_code, 4);
   EXPECT_NE(by_gradient.err.find("error[RN031] the gradient norm of step 8 is nan"), std::string::npos)
       << by_gradient.err;
+  // That check stops the run: the loss, which is none of its business, is no step that goes on.
+  EXPECT_EQ(by_gradient.err.find("RN037"), std::string::npos) << by_gradient.err;
+  EXPECT_EQ(report("gradient")["diagnostics"].size(), 1u);
   // Without the check the run goes on; the optimizer changes nothing.
   spec.check_loss = false;
-  const ProcessResult unchecked =
-      run({plan_file(spec), "--output", folder.file("on"), "--quiet", "--inject", "nan:18"});
+  const ProcessResult unchecked = run({plan_file(spec), "--output", folder.file("on"), "--inject", "nan:19"});
   EXPECT_EQ(unchecked.exit_code, 0) << unchecked.err;
   EXPECT_EQ(report("on")["steps"]["nonfinite"], 2);
   // But it says so, once, with the first such step.
@@ -124,6 +126,13 @@ TEST_F(CapstanRun, StopsAtANonfiniteLossAndKeepsTheCheckpoint) {
       << unchecked.err;
   EXPECT_EQ(unchecked.err.find("RN037"), unchecked.err.rfind("RN037"));
   EXPECT_EQ(report("on")["diagnostics"][0]["code"], "RN037");
+  // A NaN has no sign worth showing; in JSON it is null, and the smallest loss is one of those that are.
+  EXPECT_NE(unchecked.err.find("step 20/20  loss nan "), std::string::npos) << unchecked.err;
+  EXPECT_NE(unchecked.out.find("-> nan\n"), std::string::npos) << unchecked.out;
+  EXPECT_EQ((unchecked.err + unchecked.out).find("-nan"), std::string::npos) << unchecked.err;
+  EXPECT_EQ(curve("on").size(), 20u);
+  EXPECT_TRUE(report("on")["loss"]["last"].is_null());
+  EXPECT_TRUE(report("on")["loss"]["minimum"].is_number());
 }
 
 TEST_F(CapstanRun, AFaultWhileCapturingEndsTheRunAndKeepsTheCheckpoint) {
@@ -169,8 +178,8 @@ TEST_F(CapstanRun, RefusesDrillsThatCouldShowNothing) {
   // The first thing that a step does with it is to write it.
   EXPECT_NE(refusal({"--verify-replay", "2", "--inject", "flip:loss"}).find("overwrites before it reads"),
             std::string::npos);
-  EXPECT_NE(refusal({"--inject", "nan:8"}).find("it does 0 to 7"), std::string::npos);
-  EXPECT_NE(refusal({"--inject", "nan:4", "--steps", "4"}).find("it does 0 to 3"), std::string::npos);
+  EXPECT_NE(refusal({"--inject", "nan:9"}).find("it does 1 to 8"), std::string::npos);
+  EXPECT_NE(refusal({"--inject", "nan:5", "--steps", "4"}).find("it does 1 to 4"), std::string::npos);
   EXPECT_NE(refusal({"--verify-replay", "9"}).find("would verify step 9 first, but the run ends at step 8"),
             std::string::npos);
   EXPECT_NE(refusal({"--verify-replay", "1", "--steps", "2"}).find("nothing to verify"), std::string::npos);
@@ -333,10 +342,11 @@ TEST_F(CapstanRun, SaysWhenThereIsNoGpu) {
 
 TEST_F(CapstanRun, RefusesWrongUse) {
   const char* const wrong[][3] = {
-      {"--steps", "x", ""},     {"--steps", "-1", ""},        {"--nonsense", "", ""},
-      {"--backend", "tpu", ""}, {"--compare", "graphs", ""},  {"--rounds", "5", ""},
-      {"--eager=yes", "", ""},  {"--inject", "fire", ""},     {"--inject", "fault:x", ""},
-      {"--output", "", ""},     {"--verify-replay", "0", ""}, {"--steps-ahead", "9", ""}};
+      {"--steps", "x", ""},      {"--steps", "-1", ""},       {"--nonsense", "", ""},
+      {"--backend", "tpu", ""},  {"--compare", "graphs", ""}, {"--rounds", "5", ""},
+      {"--eager=yes", "", ""},   {"--inject", "fire", ""},    {"--inject", "fault:x", ""},
+      {"--inject", "nan:0", ""}, {"--output", "", ""},        {"--verify-replay", "0", ""},
+      {"--steps-ahead", "9", ""}};
   for (const auto& arguments : wrong) {
     std::vector<std::string> all = {"plan.json", arguments[0]};
     if (arguments[1][0] != '\0') all.push_back(arguments[1]);
