@@ -34,7 +34,8 @@ std::string completed_text(SolveSession& session, const Completion& completion,
                            std::vector<KeyChange> changes, bool write) {
   for (const Assignment& value : completion.values) {
     const std::string& name = session.subject().name(value.fact);
-    changes.push_back({value.set ? KeyChange::Kind::set : KeyChange::Kind::unset, name, value.value, {}});
+    changes.push_back(
+        {value.set ? KeyChange::Kind::set : KeyChange::Kind::unset, name, value.value, {}, true});
   }
   const Config& config = session.prepared().config;
   const SourceMap& sources = session.workspace().sources();
@@ -68,12 +69,84 @@ Value effective_value(const SolveSession& session, const Completion& completion,
   return evaluate(session.book().rules, std::move(facts)).final_facts.values[key].value;
 }
 
+struct Wish {
+  Assignment asked;
+  bool met = false;
+  Value effective;  ///< what the key holds after the framework's rewrites, where it is met
+};
+
+std::vector<Wish> judge_wishes(const SolveSession& session, const Completion& completion,
+                               const std::vector<Assignment>& prefer) {
+  std::vector<Wish> wishes;
+  for (const Assignment& asked : prefer) {
+    Wish wish;
+    wish.asked = asked;
+    wish.met = std::any_of(completion.values.begin(), completion.values.end(), [&](const Assignment& one) {
+      return one.fact == asked.fact && one.value == asked.value;
+    });
+    if (wish.met) wish.effective = effective_value(session, completion, asked.fact);
+    wishes.push_back(std::move(wish));
+  }
+  return wishes;
+}
+
+/// A line where the wish is not met, or as written only.
+std::string describe(const SolveSession& session, const Wish& wish) {
+  const std::string& path = session.subject().name(wish.asked.fact);
+  const std::string value = to_text(wish.asked.value);
+  if (!wish.met)
+    return fmt::format("not met: `{} = {}`; `capstan why-not` says what stands against it\n", path, value);
+  if (wish.effective == wish.asked.value) return "";
+  return fmt::format("met as written only: the framework turns `{} = {}` into `{}`\n", path, value,
+                     to_text(wish.effective));
+}
+
+std::string as_json(const SolveSession& session, const Completion& completion,
+                    const std::vector<FactId>& open, const std::vector<KeyChange>& unread,
+                    const std::vector<Wish>& judged) {
+  std::vector<std::string> conflicts, unread_values, wishes, still_open, remaining;
+  for (const MinimalConflict& conflict : completion.conflicts.conflicts)
+    conflicts.push_back(json_of(session, conflict, {}));
+  const bool completed = completion.answer == Answer::sat;
+  for (const KeyChange& change : unread) {
+    if (!completed) break;
+    unread_values.push_back(
+        change.kind == KeyChange::Kind::set
+            ? fmt::format(R"({{"key":{},"value":{}}})", json_of_text(change.path), json_of(change.value))
+            : fmt::format(R"({{"key":{},"unset":true}})", json_of_text(change.path)));
+  }
+  for (const Wish& wish : judged) {
+    const std::string becomes =
+        wish.met && wish.effective != wish.asked.value ? ",\"becomes\":" + json_of(wish.effective) : "";
+    wishes.push_back(fmt::format(R"({{"key":{},"value":{},"met":{}{}}})",
+                                 json_of_text(session.subject().name(wish.asked.fact)),
+                                 json_of(wish.asked.value), wish.met, becomes));
+  }
+  for (const FactId key : open) {
+    if (completed && !has_value(completion, key))
+      still_open.push_back(json_of_text(session.subject().name(key)));
+  }
+  for (const std::uint32_t position : completion.remaining) {
+    const RuleItem& item = session.subject().index().item(position);
+    if (completed)
+      remaining.push_back(fmt::format(R"({{"code":{},"name":{},"severity":"{}"}})", json_of_text(item.code),
+                                      json_of_text(item.name), severity_name(item.severity)));
+  }
+  return json_document(fmt::format(
+      R"({{"version":1,"answer":"{}","values":{},"unread":{},"open":{},"wishes":{},"remaining":{},"conflicts":{}}})",
+      answer_name(completion.answer),
+      json_of(session, completed ? completion.values : std::vector<Assignment>{}), json_list(unread_values),
+      json_list(still_open), json_list(wishes), json_list(remaining), json_list(conflicts)));
+}
+
 int complete_file(const CompleteOptions& options) {
   SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const bool json = options.solver.format == "json";
   if ((options.write || options.toml) && session.prepared().format != ConfigFormat::toml)
     throw UsageError("`--write` and `--toml` need a TOML file; the values are printed without them");
+  if (options.toml && json)
+    throw UsageError("`--toml` prints the file, `--format json` the values: one of them");
   CompleteRequest request;
   request.smt = session.smt();
   const OpenPaths open = session.open_paths(options.free);
@@ -103,26 +176,22 @@ int complete_file(const CompleteOptions& options) {
   for (const std::string& path : open.unread) {
     const auto wish = unread_wishes.find(path);
     if (wish == unread_wishes.end())
-      unread_changes.push_back({KeyChange::Kind::unset, path, {}, {}});
+      unread_changes.push_back({KeyChange::Kind::unset, path, {}, {}, true});
     else
       unread_changes.push_back({KeyChange::Kind::set, path, wish->second, {}});
   }
   const Completion completion = complete(session.subject(), request);
   const std::string& stack = session.prepared().stack.stack.name;
+  const bool completed = completion.answer == Answer::sat;
+  const std::vector<Wish> wishes =
+      completed ? judge_wishes(session, completion, request.prefer) : std::vector<Wish>{};
+  std::string text;
+  if (completed && (options.toml || options.write))
+    text = completed_text(session, completion, unread_changes, options.write);
   if (json) {
-    std::vector<std::string> conflicts;
-    for (const MinimalConflict& conflict : completion.conflicts.conflicts)
-      conflicts.push_back(json_of(session, conflict, {}));
-    session.print(json_document(fmt::format(
-        R"({{"version":1,"answer":"{}","values":{},"conflicts":{}}})", answer_name(completion.answer),
-        json_of(session, completion.answer == Answer::sat ? completion.values : std::vector<Assignment>{}),
-        json_list(conflicts))));
-  } else if (completion.answer == Answer::sat) {
-    std::string out;
-    if (options.toml || options.write) {
-      out = completed_text(session, completion, unread_changes, options.write);
-      if (options.write) out = fmt::format("completed {} ({})\n", options.file, stack);
-    }
+    session.print(as_json(session, completion, request.open, unread_changes, wishes));
+  } else if (completed) {
+    std::string out = options.write ? fmt::format("completed {} ({})\n", options.file, stack) : text;
     if (!options.toml) {
       for (const Assignment& value : completion.values) {
         out += value.set ? fmt::format("{} = {}\n", session.subject().name(value.fact), to_text(value.value))
@@ -139,21 +208,7 @@ int complete_file(const CompleteOptions& options) {
                    ? fmt::format("{} = {}\n", change.path, to_text(change.value))
                    : fmt::format("{}: unset (no rule of {} reads it)\n", change.path, stack);
       }
-      for (const Assignment& wish : request.prefer) {
-        const bool met = std::any_of(
-            completion.values.begin(), completion.values.end(),
-            [&](const Assignment& one) { return one.fact == wish.fact && one.value == wish.value; });
-        const std::string& path = session.subject().name(wish.fact);
-        if (met) {
-          const Value effective = effective_value(session, completion, wish.fact);
-          if (effective != wish.value)
-            out += fmt::format("met as written only: the framework turns `{} = {}` into `{}`\n", path,
-                               to_text(wish.value), to_text(effective));
-          continue;
-        }
-        out += fmt::format("not met: `{} = {}`; `capstan why-not` says what stands against it\n", path,
-                           to_text(wish.value));
-      }
+      for (const Wish& wish : wishes) out += describe(session, wish);
       for (const std::uint32_t position : completion.remaining) {
         const RuleItem& item = session.subject().index().item(position);
         out += fmt::format("{} stays: {} {}\n",

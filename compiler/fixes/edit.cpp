@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -72,6 +73,7 @@ class Planner {
         }
         case KeyChange::Kind::unset:
           state_of(change.path) = std::nullopt;
+          if (change.keep_comment) comments_kept_.insert(change.path);
           break;
         case KeyChange::Kind::add: {
           std::optional<Value>& state = state_of(change.path);
@@ -225,7 +227,8 @@ class Planner {
           origin.kind == OriginKind::assumed)
         continue;
       if (editable(origin))
-        plan_.edits.push_back(removal_of_entry(text_of(origin.key.source), origin.key, origin.value));
+        plan_.edits.push_back(removal_of_entry(text_of(origin.key.source), origin.key, origin.value,
+                                               comments_kept_.contains(path)));
       else
         by_hand(path, origin, std::nullopt);
     }
@@ -460,6 +463,7 @@ class Planner {
   const Config& config_;
   const SourceMap& sources_;
   EditPlan plan_;
+  std::set<std::string> comments_kept_;
   std::vector<std::pair<SourceId, std::vector<Insertion>>> insertions_;  ///< by file
 };
 

@@ -25,6 +25,7 @@ struct KeyChange {
   std::string path;
   Value value;
   std::string new_path;
+  bool keep_comment = false;  ///< of unset: what is written behind the value stays as a line of its own
 };
 
 struct EditPlan {

@@ -70,10 +70,15 @@ bool is_statement(std::string_view text, const Span& key) {
   return text.substr(line.begin, key.begin - line.begin).find_first_of("{,=") == std::string_view::npos;
 }
 
-Edit removal_of_entry(std::string_view text, const Span& key, const Span& value) {
+Edit removal_of_entry(std::string_view text, const Span& key, const Span& value, bool keep_comment) {
   if (is_statement(text, key)) {
     const Line first = line_at(text, key.begin);
     const Line last = line_at(text, value.end > value.begin ? value.end - 1 : value.end);
+    const std::uint32_t behind = skip_blanks(text, value.end);
+    if (keep_comment && behind < last.text_end && text[behind] == '#') {
+      const std::string_view indent = indent_of(text, first);
+      return {{key.source, first.begin + static_cast<std::uint32_t>(indent.size()), behind}, ""};
+    }
     return {{key.source, first.begin, last.end}, ""};
   }
   // In an inline table the comma after the entry goes with it, or for the last entry the one before.

@@ -30,7 +30,8 @@ std::string write_value(const Value& value, std::string_view model);
 /// Whether the key begins a statement of its own line; else it stands in an inline table.
 bool is_statement(std::string_view text, const Span& key);
 /// The lines of a statement; of an entry in an inline table, the entry with one comma.
-Edit removal_of_entry(std::string_view text, const Span& key, const Span& value);
+/// With `keep_comment` a comment behind the statement stays, on a line of its own.
+Edit removal_of_entry(std::string_view text, const Span& key, const Span& value, bool keep_comment = false);
 
 /// A statement on its way to another table.
 struct MovedStatement {

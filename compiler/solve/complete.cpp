@@ -55,12 +55,25 @@ bool is_no_size(const Subject& subject, FactId fact, const Choice& choice) {
           subject.name(fact).ends_with("_heads"));
 }
 
+/// What is wished for is tried, whatever else suggests itself.
+void add_wished(const std::vector<Assignment>& wishes, OpenKey& key) {
+  for (const Assignment& wish : wishes) {
+    if (wish.fact != key.fact) continue;
+    std::vector<Choice>& choices = key.domain.choices;
+    const bool known = std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
+      return !choice.unknown && choice.value == wish.value;
+    });
+    if (!known) choices.push_back({true, false, wish.value});
+  }
+}
+
 }  // namespace
 
 Completion complete(const Subject& subject, const CompleteRequest& request) {
   Completion completion;
   const auto may_stay = [&](std::uint32_t position) { return !forbids(subject.index().item(position)); };
-  const std::vector<OpenKey> keys = open_keys(subject, request.open);
+  std::vector<OpenKey> keys = open_keys(subject, request.open);
+  for (OpenKey& key : keys) add_wished(request.prefer, key);
   std::set<std::uint32_t> rules;
   for (int round = 0; round < kMostCompletionRounds; ++round) {
     Smt smt(request.smt);

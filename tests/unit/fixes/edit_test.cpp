@@ -260,6 +260,17 @@ TEST(Edit, KeysOfOneValueAreNoRename) {
             "[m]\nranks = 2\nmodules = [\"mlp\"]\n");
 }
 
+TEST(Edit, KeepsTheCommentOfAnUnsetKeyWhereAsked) {
+  const auto open = [](std::string path) {
+    return KeyChange{KeyChange::Kind::unset, std::move(path), {}, {}, true};
+  };
+  EXPECT_EQ(Fixture("[m]\r\n  a = \"?\"  # why\r\nb = 1\r\n").after({open("m.a")}),
+            "[m]\r\n  # why\r\nb = 1\r\n");
+  EXPECT_EQ(Fixture("[m]\na = \"?\"\nb = 1\n").after({open("m.a")}), "[m]\nb = 1\n");
+  EXPECT_EQ(Fixture("m = { a = \"?\", b = 1 }  # both\n").after({open("m.a")}), "m = { b = 1 }  # both\n");
+  EXPECT_EQ(Fixture("[m]\na = \"# no comment\"").after({open("m.a")}), "[m]\n");
+}
+
 TEST(Edit, SaysWhichArgumentARenameReplaces) {
   Fixture fixture("[m]\nranks = 2\n");
   Setting passed;
