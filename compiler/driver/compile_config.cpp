@@ -25,6 +25,23 @@
 #include "grammar/source/utf8.h"
 
 namespace capstan {
+namespace {
+
+/// A plan that takes seconds is announced, so that nobody takes the silence for a hang.
+void announce_large_plan(const Config& config, const std::string& file) {
+  constexpr std::int64_t kManyLayers = 1000;
+  const Setting* layers = config.find("model.num_layers");
+  if (layers == nullptr || layers->value.kind() != Value::Kind::integer ||
+      layers->value.integer() <= kManyLayers || layers->value.integer() > plan::kMostLayers)
+    return;
+  std::fputs(fmt::format("compiling {} layers of {}: this takes a while\n", layers->value.integer(),
+                         file == "-" ? "<stdin>" : safe_text(file))
+                 .c_str(),
+             stderr);
+}
+
+}  // namespace
+
 CompiledConfig compile_config(const std::string& file, const ConfigOptions& given,
                               const std::string& last_pass) {
   ConfigOptions options = given;
@@ -66,6 +83,7 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     // It names the run directory, too.
     std::string name = file == "-" ? "stdin" : std::filesystem::path(file).filename().string();
     if (find_invalid_utf8(name) != std::string::npos) name = safe_text(name);
+    announce_large_plan(prepared->config, file);
     compiled.plan = plan::compile({prepared->config, *prepared->schema, &evaluation.final_facts, name,
                                    "capstan " CAPSTAN_VERSION, &workspace.sources()},
                                   sink, last_pass);

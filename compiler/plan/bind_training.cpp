@@ -42,7 +42,16 @@ std::int64_t bind_steps(EffectiveConfig& config, ModelSpec& spec, const Batch& b
   const auto samples = config.integer("train.train_samples", 1, kMostSteps);
   std::int64_t steps = iterations.value_or(0);
   if (!iterations && samples) steps = *samples / batch.global;
-  if (steps == 0) {
+  if (!iterations && samples && steps == 0) {
+    config.problem("LW003", "train.train_samples",
+                   fmt::format("`train.train_samples = {}` is less than a global batch of {} sequences: the "
+                               "training has no step",
+                               *samples, batch.global),
+                   fmt::format("give {} or more samples", batch.global));
+    steps = 1;
+  } else if (steps == 0 && !iterations && config.was_refused("train.train_samples")) {
+    steps = 1;
+  } else if (steps == 0) {
     config.require("train.train_iters", "steps of the training");
     steps = 1;
   }
@@ -70,7 +79,10 @@ void bind_optimizer(EffectiveConfig& config, ModelSpec& spec) {
   optimizer.max_lr = rate.value_or(0);
   optimizer.min_lr = config.number("optimizer.min_lr", 0, 1e6, 0);
   if (rate && optimizer.min_lr > optimizer.max_lr) {
-    config.problem("LW003", "optimizer.min_lr", "the lowest learning rate is above the highest");
+    config.problem("LW003", "optimizer.min_lr",
+                   fmt::format("the lowest learning rate, {}, is above the highest, `optimizer.lr = {}`",
+                               optimizer.min_lr, optimizer.max_lr),
+                   "lower `optimizer.min_lr`, or raise `optimizer.lr`");
   }
   // beta = 1 would never learn and divides by zero in the bias correction.
   constexpr double kMostBeta = 0.9999999;
@@ -116,22 +128,45 @@ void bind_rate_schedule(EffectiveConfig& config, ModelSpec& spec, const Batch& b
   optimizer.sample_fraction = 1 / global;
   optimizer.init_lr = config.number("scheduler.lr_warmup_init", 0, 1e6, 0);
   if (optimizer.init_lr > optimizer.max_lr && optimizer.max_lr > 0) {
-    config.problem("LW003", "scheduler.lr_warmup_init", "warm-up starts above the highest learning rate");
+    config.problem(
+        "LW003", "scheduler.lr_warmup_init",
+        fmt::format("the warm-up starts at {}, above the highest learning rate, `optimizer.lr = {}`",
+                    optimizer.init_lr, optimizer.max_lr),
+        "lower `scheduler.lr_warmup_init`, or raise `optimizer.lr`");
   }
+}
 
+/// The scheduler's weight decay, where it states one, takes the place of the optimizer's in every step
+/// (Megatron-LM, core/optimizer_param_scheduler.py, step).
+void bind_weight_decay(EffectiveConfig& config, OptimizerSpec& optimizer) {
   const std::string style = config.text("scheduler.weight_decay_incr_style", "constant");
-  if (style != "constant") {
-    config.problem("LW001", "scheduler.weight_decay_incr_style",
-                   "the runtime has no weight decay that changes over the training",
-                   "set `scheduler.weight_decay_incr_style = \"constant\"`");
-  }
   const auto start = config.number("scheduler.start_weight_decay", 0, 1e3);
   const auto end = config.number("scheduler.end_weight_decay", 0, 1e3);
-  if (start && end && *start != *end) {
-    config.problem("LW003", "scheduler.end_weight_decay",
-                   "constant weight decay starts and ends at different values");
+  const bool changes = start && end && *start != *end;
+  if (style != "constant" && (changes || !start || !end)) {
+    config.problem(
+        "LW001", "scheduler.weight_decay_incr_style",
+        fmt::format("`scheduler.weight_decay_incr_style = \"{}\"`: Capstan's runtime does not have "
+                    "weight decay that changes over the training",
+                    style),
+        "set it to `constant`, with `scheduler.start_weight_decay` and "
+        "`scheduler.end_weight_decay` equal or left out");
+  } else if (changes) {
+    config.problem(
+        "LW003", "scheduler.end_weight_decay",
+        fmt::format("`scheduler.weight_decay_incr_style` is `constant`, but the weight decay starts "
+                    "at {} and ends at {}",
+                    *start, *end),
+        "give `scheduler.start_weight_decay` and `scheduler.end_weight_decay` the same value");
   }
-  if (end) optimizer.weight_decay = *end;
+  if (!end) return;
+  if (config.is_set("optimizer.weight_decay") && optimizer.weight_decay != *end) {
+    config.problem("LW007", "optimizer.weight_decay",
+                   fmt::format("`optimizer.weight_decay = {}` has no effect: the scheduler sets the weight "
+                               "decay to `scheduler.end_weight_decay = {}` in every step",
+                               optimizer.weight_decay, *end));
+  }
+  optimizer.weight_decay = *end;
 }
 
 void bind_data(EffectiveConfig& config, ModelSpec& spec) {
@@ -154,6 +189,7 @@ void bind_training(EffectiveConfig& config, ModelSpec& spec) {
   const std::int64_t total_steps = bind_steps(config, spec, batch);
   bind_optimizer(config, spec);
   bind_rate_schedule(config, spec, batch, total_steps);
+  bind_weight_decay(config, spec.optimizer);
   bind_data(config, spec);
   spec.check_loss = config.boolean("rerun_state_machine.check_for_nan_in_loss", true);
   spec.check_gradients = config.boolean("ddp.check_for_nan_in_grad", false);

@@ -25,33 +25,37 @@ class Checker {
   std::string problem;
 
   bool ok() const { return problem.empty(); }
-  void require(bool condition, const std::string& clause) {
-    if (ok() && !condition) problem = clause;
+  void require(bool condition, const char* clause) {
+    if (!condition) fail(clause);
+  }
+  /// Callers that put a clause together ask first whether it is needed: ops are many, problems few.
+  void fail(std::string clause) {
+    if (ok()) problem = std::move(clause);
   }
 
   /// Operand counts; nothing else may be asked when this fails.
   bool counts(std::size_t inputs_min, std::size_t inputs_max, std::size_t outputs_min,
               std::size_t outputs_max) {
-    require(op_.inputs.size() >= inputs_min && op_.inputs.size() <= inputs_max,
-            "has " + std::to_string(op_.inputs.size()) + " inputs");
-    require(op_.outputs.size() >= outputs_min && op_.outputs.size() <= outputs_max,
-            "has " + std::to_string(op_.outputs.size()) + " outputs");
+    if (op_.inputs.size() < inputs_min || op_.inputs.size() > inputs_max)
+      fail("has " + std::to_string(op_.inputs.size()) + " inputs");
+    if (op_.outputs.size() < outputs_min || op_.outputs.size() > outputs_max)
+      fail("has " + std::to_string(op_.outputs.size()) + " outputs");
     return ok();
   }
   bool counts(std::size_t inputs, std::size_t outputs) { return counts(inputs, inputs, outputs, outputs); }
 
   /// Exactly these attributes.
   bool attributes(std::initializer_list<std::pair<const char*, AttributeType>> wanted) {
-    require(op_.attributes.size() == wanted.size(),
-            "has " + std::to_string(op_.attributes.size()) + " attributes");
+    if (op_.attributes.size() != wanted.size())
+      fail("has " + std::to_string(op_.attributes.size()) + " attributes");
     for (const auto& [name, type] : wanted) {
       const AttributeValue* value = op_.find(name);
-      require(value != nullptr && value->index() == static_cast<std::size_t>(type),
-              std::string("lacks attribute `") + name + "` or has it with another type");
+      if (value == nullptr || value->index() != static_cast<std::size_t>(type))
+        fail(std::string("lacks attribute `") + name + "` or has it with another type");
     }
     for (const auto& [name, value] : op_.attributes) {
       if (const double* number = std::get_if<double>(&value)) {
-        require(std::isfinite(*number), "attribute `" + name + "` is not finite");
+        if (!std::isfinite(*number)) fail("attribute `" + name + "` is not finite");
       }
     }
     return ok();
@@ -63,10 +67,10 @@ class Checker {
   std::size_t outputs() const { return op_.outputs.size(); }
 
   void shape(const Buffer& buffer, const Shape& wanted) {
-    require(buffer.shape == wanted, "`" + buffer.name + "` has another shape");
+    if (buffer.shape != wanted) fail("`" + buffer.name + "` has another shape");
   }
   void dtype(const Buffer& buffer, DType wanted) {
-    require(buffer.dtype == wanted, "`" + buffer.name + "` has dtype " + dtype_name(buffer.dtype));
+    if (buffer.dtype != wanted) fail("`" + buffer.name + "` has dtype " + dtype_name(buffer.dtype));
   }
   void like(const Buffer& buffer, const Buffer& model) {
     shape(buffer, model.shape);
@@ -78,7 +82,7 @@ class Checker {
   }
   /// Output `output` is the buffer of input `input`: updated.
   void updates(std::size_t input, std::size_t output) {
-    require(op_.inputs[input] == op_.outputs[output], "`" + in(input).name + "` stands in the inputs only");
+    if (op_.inputs[input] != op_.outputs[output]) fail("`" + in(input).name + "` stands in the inputs only");
   }
   /// Statistics and sums: f32, in f64 plans f64.
   void wide(const Buffer& buffer, const Shape& wanted) {
@@ -90,10 +94,10 @@ class Checker {
     return loss != nullptr && loss->dtype == DType::f64 ? DType::f64 : DType::f32;
   }
   void rank(const Buffer& buffer, std::size_t wanted) {
-    require(buffer.shape.size() == wanted, "`" + buffer.name + "` has another rank");
+    if (buffer.shape.size() != wanted) fail("`" + buffer.name + "` has another rank");
   }
   void workspace(const Buffer& buffer) {
-    require(buffer.role == Role::workspace, "`" + buffer.name + "` is no workspace");
+    if (buffer.role != Role::workspace) fail("`" + buffer.name + "` is no workspace");
   }
   /// Output `output`, where there is one more than the op itself needs: bytes for a library of the device.
   void takes_library_workspace(std::size_t output) {
@@ -103,8 +107,8 @@ class Checker {
     rank(out(output), 1);
   }
   void quantized(const Buffer& buffer) {
-    require(buffer.dtype == DType::f8e4m3 || buffer.dtype == DType::f8e5m2,
-            "`" + buffer.name + "` has dtype " + dtype_name(buffer.dtype) + ", not an fp8 one");
+    if (buffer.dtype != DType::f8e4m3 && buffer.dtype != DType::f8e5m2)
+      fail("`" + buffer.name + "` has dtype " + dtype_name(buffer.dtype) + ", not an fp8 one");
   }
   void gradient_of(const Buffer& gradient, const Buffer& weight) { shape(gradient, weight.shape); }
   void probability() {

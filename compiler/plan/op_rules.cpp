@@ -148,7 +148,7 @@ void check_embedding_backward(Checker& c) {
   if (!c.ok()) return;
   c.dtype(c.in(1), DType::i32);
   c.require(c.in(1).elements() == c.in(0).shape[0], "has another number of tokens than rows");
-  c.require(c.in(2).shape[1] == c.in(0).shape[1], "`" + c.in(2).name + "` has another width");
+  if (c.in(2).shape[1] != c.in(0).shape[1]) c.fail("`" + c.in(2).name + "` has another width");
   c.updates(2, 0);
   const std::size_t gradients = c.inputs() - 2;
   c.require(c.outputs() == gradients || c.outputs() == gradients + 1,
@@ -176,7 +176,7 @@ void check_grad_norm(Checker& c) {
   if (!c.attributes({})) return;
   if (!c.counts(2, 1u << 24, 3, 3)) return;
   for (std::size_t i = 0; i + 1 < c.inputs(); ++i) {
-    c.require(c.in(i).role == Role::gradient, "`" + c.in(i).name + "` is no gradient");
+    if (c.in(i).role != Role::gradient) c.fail("`" + c.in(i).name + "` is no gradient");
   }
   c.scalar(c.out(0), c.wide_dtype());
   c.scalar(c.out(1), DType::i32);
@@ -242,8 +242,8 @@ void check_adamw(Checker& c) {
       c.updates(i + 4, o + 3);
       c.wide(c.in(i + 4), c.in(i).shape);
     }
-    c.require(c.in(i).role == Role::parameter && c.in(i + 1).role == Role::gradient,
-              "`" + c.in(i).name + "` is no parameter, or stands without its gradient");
+    if (c.in(i).role != Role::parameter || c.in(i + 1).role != Role::gradient)
+      c.fail("`" + c.in(i).name + "` is no parameter, or stands without its gradient");
   }
 }
 

@@ -63,6 +63,37 @@ ModelSpec good(const std::string& text, const std::string& stack = "bridge-0.4")
   return bound.spec.value_or(ModelSpec{});
 }
 
+TEST(BindModel, TheSchedulersWeightDecayTakesThePlaceOfTheOptimizers) {
+  EXPECT_DOUBLE_EQ(
+      good(kSmall + "weight_decay = 0.3\n[scheduler]\nstart_weight_decay = 0.1\nend_weight_decay = 0.1\n")
+          .optimizer.weight_decay,
+      0.1);
+  // Equal ends do not change, whatever the style says of the way between them.
+  const std::string linear = "[scheduler]\nweight_decay_incr_style = \"linear\"\nstart_weight_decay = 0.1\n";
+  EXPECT_DOUBLE_EQ(good(kSmall + linear + "end_weight_decay = 0.1\n").optimizer.weight_decay, 0.1);
+  EXPECT_THAT(bind_spec(kSmall + linear + "end_weight_decay = 0.2\n").errors(),
+              ElementsAre("LW001 scheduler.weight_decay_incr_style"));
+  const Bound constant =
+      bind_spec(kSmall + "[scheduler]\nstart_weight_decay = 0.1\nend_weight_decay = 0.2\n");
+  ASSERT_THAT(constant.errors(), ElementsAre("LW003 scheduler.end_weight_decay"));
+  EXPECT_THAT(constant.diagnostics.front().message, HasSubstr("starts at 0.1 and ends at 0.2"));
+  // An optimizer's own value that is passed over is told.
+  const Bound both = bind_spec(kSmall + "weight_decay = 0.3\n[scheduler]\nend_weight_decay = 0.1\n");
+  ASSERT_EQ(both.diagnostics.size(), 1u);
+  EXPECT_EQ(both.diagnostics.front().code, "LW007");
+  EXPECT_THAT(both.diagnostics.front().message, HasSubstr("`optimizer.weight_decay = 0.3` has no effect"));
+}
+
+TEST(BindModel, SamplesThatMakeNoStepAreSaidSo) {
+  std::string text = kSmall;
+  text.replace(text.find("train_iters = 100"), 17, "train_samples = 7");
+  const Bound bound = bind_spec(text);
+  ASSERT_THAT(bound.errors(), ElementsAre("LW003 train.train_samples"));
+  EXPECT_THAT(bound.diagnostics.front().message, HasSubstr("less than a global batch of 8 sequences"));
+  text.replace(text.find("train_samples = 7"), 17, "train_samples = 0");
+  EXPECT_THAT(bind_spec(text).errors(), ElementsAre("LW003 train.train_samples"));
+}
+
 TEST(BindModel, DefaultsAreTheFrameworks) {
   const ModelSpec spec = good(kSmall);
   EXPECT_EQ(spec.dims.layers, 4);
