@@ -17,7 +17,7 @@
 namespace capstan {
 namespace {
 
-constexpr int kMostFixes = 200;
+constexpr std::size_t kMostFixes = 200;
 
 /// Files as they will be: edited texts first, the disk behind them.
 class EditedFiles : public FileReader {
@@ -42,7 +42,8 @@ struct Reading {
 };
 
 Reading judge(Workspace& workspace, const std::string& path, const std::string& text,
-              const EditedFiles& files, bool explain, const FixFileOptions& options) {
+              const EditedFiles& files, bool explain, const FixFileOptions& options,
+              const std::set<std::string>* without_fixes = nullptr) {
   Reading reading;
   Sink sink;
   const SourceId source = workspace.sources().add(path, text, SourceKind::file);
@@ -50,6 +51,7 @@ Reading judge(Workspace& workspace, const std::string& path, const std::string& 
     CheckOptions check_options;
     check_options.solver_timeout_ms = options.timeout_ms;
     check_options.explain = explain;
+    check_options.without_fixes = without_fixes;
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,
                        workspace.sources(), prepared->shared},
                       check_options, sink);
@@ -97,7 +99,8 @@ bool allowed(const Fix& fix, const FixFileOptions& options, bool chosen) {
 
 /// Applies one fix; false when it does not clear the finding, adds another, or its edits do not fit.
 bool try_fix(const Fix& fix, const Diagnostic& finding, Workspace& workspace, const std::string& path,
-             const FixFileOptions& options, std::string& text, EditedFiles& files, Reading& reading) {
+             const FixFileOptions& options, std::string& text, EditedFiles& files, Reading& reading,
+             const std::set<std::string>* without_fixes = nullptr) {
   std::map<SourceId, std::vector<Edit>> by_source;
   for (const Edit& edit : fix.edits) by_source[edit.span.source].push_back(edit);
   EditedFiles edited = files;
@@ -114,7 +117,7 @@ bool try_fix(const Fix& fix, const Diagnostic& finding, Workspace& workspace, co
       edited.texts[file.name()] = std::move(*after);
     }
   }
-  Reading after = judge(workspace, path, main_text, edited, false, options);
+  Reading after = judge(workspace, path, main_text, edited, false, options, without_fixes);
   if (!after.whole) return false;
   const std::multiset<std::string> had = names_of(reading.diagnostics);
   const std::multiset<std::string> has = names_of(after.diagnostics);
@@ -154,27 +157,42 @@ struct Work {
 };
 
 bool take(const Fix& fix, const Diagnostic& finding, Workspace& workspace, const std::string& path,
-          const FixFileOptions& options, Work& work) {
-  if (!try_fix(fix, finding, workspace, path, options, work.text, work.files, work.reading)) return false;
+          const FixFileOptions& options, Work& work, const std::set<std::string>* without_fixes = nullptr) {
+  if (!try_fix(fix, finding, workspace, path, options, work.text, work.files, work.reading, without_fixes))
+    return false;
   work.steps.push_back({finding.code, finding.name, finding.message, fix.title, fix.applicability, fix.cost});
   return true;
 }
 
-/// Step by step, all that is taken unasked.
+/// Step by step, all that is taken unasked. Ways out are searched again only for findings of which one may
+/// still be taken; when that comes to its end, once more for all: a step may give another finding a way.
 void take_allowed(Workspace& workspace, const std::string& path, const FixFileOptions& options, Work& work) {
-  std::set<std::string> given_up;
-  for (int round = 0; round < kMostFixes; ++round) {
-    bool changed = false;
-    for (std::size_t index = 0; index < work.reading.diagnostics.size() && !changed; ++index) {
-      const Diagnostic finding = work.reading.diagnostics[index];
-      if (given_up.contains(finding.fingerprint)) continue;
-      changed = std::any_of(finding.fixes.begin(), finding.fixes.end(), [&](const Fix& fix) {
-        return allowed(fix, options, false) && take(fix, finding, workspace, path, options, work);
-      });
-      if (!changed) given_up.insert(finding.fingerprint);
+  std::set<std::string> failed;
+  const auto is_allowed = [&](const Fix& fix) { return allowed(fix, options, false); };
+  std::size_t steps = 0;
+  do {
+    steps = work.steps.size();
+    std::set<std::string> without = failed;
+    for (bool changed = true; changed && work.steps.size() < kMostFixes;) {
+      changed = false;
+      for (const Diagnostic& finding : work.reading.diagnostics) {
+        if (std::none_of(finding.fixes.begin(), finding.fixes.end(), is_allowed))
+          without.insert(finding.fingerprint);
+      }
+      for (std::size_t index = 0; index < work.reading.diagnostics.size() && !changed; ++index) {
+        const Diagnostic finding = work.reading.diagnostics[index];
+        if (without.contains(finding.fingerprint)) continue;
+        changed = std::any_of(finding.fixes.begin(), finding.fixes.end(), [&](const Fix& fix) {
+          return is_allowed(fix) && take(fix, finding, workspace, path, options, work, &without);
+        });
+        if (changed) continue;
+        failed.insert(finding.fingerprint);
+        without.insert(finding.fingerprint);
+      }
     }
-    if (!changed) return;
-  }
+    if (work.steps.size() > steps)
+      work.reading = judge(workspace, path, work.text, work.files, false, options);
+  } while (work.steps.size() > steps && work.steps.size() < kMostFixes);
 }
 
 /// The first finding with ways out, hints after all others; null where none has any.

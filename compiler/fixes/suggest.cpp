@@ -390,6 +390,7 @@ void add_fixes(const CheckRequest& request, Judgement& judgement, std::vector<Fi
   Case one{request, judgement.subject(), evaluation, options, failed_checks(request, evaluation), {}};
   for (Finding& finding : findings) {
     if (finding.item == Finding::kNoItem) continue;
+    if (options.without != nullptr && options.without->contains(finding.diagnostic.fingerprint)) continue;
     // A hint gets the fixes that its author wrote; none is searched for it.
     if (finding.diagnostic.severity == Severity::hint && request.rules.set->items[finding.item].fixes.empty())
       continue;
@@ -429,6 +430,7 @@ void check_and_suggest(const CheckRequest& request, const CheckOptions& options,
   if (options.suggest_fixes) {
     SuggestOptions suggest_options;
     suggest_options.solver_timeout_ms = options.solver_timeout_ms;
+    suggest_options.without = options.without_fixes;
     add_fixes(request, judgement, findings, suggest_options);
   }
   leave_out_words_told(findings, sink);

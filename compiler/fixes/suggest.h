@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler/constraints/smt.h"
@@ -20,7 +22,8 @@ struct SuggestOptions {
   std::size_t limit = 5;  ///< fixes per finding
   bool touch_model = false;
   std::uint32_t solver_timeout_ms = 2000;
-  std::shared_ptr<SolverContext> context;  ///< null: one for all findings of a call
+  const std::set<std::string>* without = nullptr;  ///< fingerprints of findings that get none; null: all do
+  std::shared_ptr<SolverContext> context;          ///< null: one for all findings of a call
 };
 
 /// An assignment of the solver as a change of its key.

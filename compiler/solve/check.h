@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler/config/config.h"
@@ -32,7 +34,9 @@ struct CheckRequest {
 
 struct CheckOptions {
   bool explain = true;  ///< minimal conflicts by solver; off: every value that the rule reads is labelled
-  bool suggest_fixes = true;               ///< read by check_and_suggest()
+  bool suggest_fixes = true;  ///< read by check_and_suggest()
+  /// Fingerprints of findings for which check_and_suggest() searches no fixes; null: none.
+  const std::set<std::string>* without_fixes = nullptr;
   std::uint32_t solver_timeout_ms = 2000;  ///< per question
 };
 
