@@ -192,6 +192,24 @@ TEST(PassPartitionSegments, RefusesWhatItCannotCapture) {
   EXPECT_TRUE(refused(spec).ok());
 }
 
+TEST(PassPartitionSegments, RefusesAGraphOfMillionsOfOps) {
+  ModelSpec spec = with_full_iteration(small_llama(), false);
+  spec.dims.micro_batches = 1000;
+  EXPECT_TRUE(refused(spec).ok());
+  spec.dims.micro_batches = kMostBatch;
+  PassResult result = refused(spec);
+  ASSERT_EQ(result.refusals.size(), 1u);
+  EXPECT_EQ(result.refusals[0].key, "model.cuda_graph_impl");
+  EXPECT_THAT(result.refusals[0].message, HasSubstr("1048576 micro-batches of"));
+  // Segments are listed for each micro-batch, too; where all of it is eager, they are three.
+  spec = with_scopes(small_llama(), {"attn"});
+  spec.dims.micro_batches = kMostBatch;
+  spec.dims.layers = 8;
+  ASSERT_EQ(refused(spec).refusals.size(), 1u);
+  spec.capture = {};
+  EXPECT_TRUE(refused(spec).ok());
+}
+
 TEST(PassPartitionSegments, FallsBackToEagerOnlyWhenAsked) {
   ModelSpec spec = with_scopes(small_llama(), {"moe"});
   spec.capture.fall_back_to_eager = true;
