@@ -80,19 +80,28 @@ Reading judge(Workspace& workspace, const std::string& path, const std::string& 
   return reading;
 }
 
+std::string name_of(const Diagnostic& diagnostic) {
+  return diagnostic.code + " " + diagnostic.name;
+}
+
 /// Findings by what they are about, places left out: an edit moves lines.
-std::multiset<std::string> names_of(const std::vector<Diagnostic>& diagnostics) {
+std::multiset<std::string> names_of(const std::vector<Diagnostic>& diagnostics, bool with_hints) {
   std::multiset<std::string> names;
   for (const Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.severity == Severity::hint) continue;
-    names.insert(diagnostic.code + " " + diagnostic.name);
+    if (diagnostic.severity != Severity::hint || with_hints) names.insert(name_of(diagnostic));
   }
   return names;
 }
 
-bool allowed(const Fix& fix, const FixFileOptions& options, bool chosen) {
+std::ptrdiff_t times_found(const std::string& name, const std::vector<Diagnostic>& diagnostics) {
+  return std::count_if(diagnostics.begin(), diagnostics.end(),
+                       [&name](const Diagnostic& one) { return name_of(one) == name; });
+}
+
+/// Whether the way is taken unasked; for a hint only a safe one is.
+bool allowed(const Fix& fix, const Diagnostic& finding, const FixFileOptions& options) {
   if (fix.edits.empty()) return false;
-  if (chosen) return true;
+  if (finding.severity == Severity::hint) return fix.applicability == Applicability::safe;
   if (fix.applicability == Applicability::display_only) return options.model;
   return fix.applicability == Applicability::safe || options.unsafe;
 }
@@ -119,10 +128,12 @@ bool try_fix(const Fix& fix, const Diagnostic& finding, Workspace& workspace, co
   }
   Reading after = judge(workspace, path, main_text, edited, false, options, without_fixes);
   if (!after.whole) return false;
-  const std::multiset<std::string> had = names_of(reading.diagnostics);
-  const std::multiset<std::string> has = names_of(after.diagnostics);
-  const std::string name = finding.code + " " + finding.name;
-  if (has.count(name) >= had.count(name)) return false;
+  // A way out of an error may leave a hint; one out of a hint may not, or two could take turns.
+  const bool with_hints = finding.severity == Severity::hint;
+  const std::multiset<std::string> had = names_of(reading.diagnostics, with_hints);
+  const std::multiset<std::string> has = names_of(after.diagnostics, with_hints);
+  const std::string name = name_of(finding);
+  if (times_found(name, after.diagnostics) >= times_found(name, reading.diagnostics)) return false;
   std::multiset<std::string> expected = had;
   for (const std::string& silent : reading.silent) {
     if (!had.contains(silent)) expected.insert(silent);
@@ -168,7 +179,9 @@ bool take(const Fix& fix, const Diagnostic& finding, Workspace& workspace, const
 /// still be taken; when that comes to its end, once more for all: a step may give another finding a way.
 void take_allowed(Workspace& workspace, const std::string& path, const FixFileOptions& options, Work& work) {
   std::set<std::string> failed;
-  const auto is_allowed = [&](const Fix& fix) { return allowed(fix, options, false); };
+  const auto is_allowed = [&](const Diagnostic& finding) {
+    return [&](const Fix& fix) { return allowed(fix, finding, options); };
+  };
   std::size_t steps = 0;
   do {
     steps = work.steps.size();
@@ -176,14 +189,15 @@ void take_allowed(Workspace& workspace, const std::string& path, const FixFileOp
     for (bool changed = true; changed && work.steps.size() < kMostFixes;) {
       changed = false;
       for (const Diagnostic& finding : work.reading.diagnostics) {
-        if (std::none_of(finding.fixes.begin(), finding.fixes.end(), is_allowed))
+        if (std::none_of(finding.fixes.begin(), finding.fixes.end(), is_allowed(finding)))
           without.insert(finding.fingerprint);
       }
       for (std::size_t index = 0; index < work.reading.diagnostics.size() && !changed; ++index) {
         const Diagnostic finding = work.reading.diagnostics[index];
         if (without.contains(finding.fingerprint)) continue;
         changed = std::any_of(finding.fixes.begin(), finding.fixes.end(), [&](const Fix& fix) {
-          return is_allowed(fix) && take(fix, finding, workspace, path, options, work, &without);
+          return allowed(fix, finding, options) &&
+                 take(fix, finding, workspace, path, options, work, &without);
         });
         if (changed) continue;
         failed.insert(finding.fingerprint);
@@ -225,12 +239,12 @@ void take_chosen(Workspace& workspace, const std::string& path, const FixFileOpt
                                  finding.fixes.size(), finding.fixes.size() == 1 ? "" : "s", options.choose));
   }
   const Fix& chosen = finding.fixes[options.choose - 1];
-  if (!allowed(chosen, options, true))
+  if (chosen.edits.empty())
     throw UsageError(fmt::format("way {} of {} cannot be applied to a file: {}", options.choose, finding.code,
                                  chosen.title));
   if (!take(chosen, finding, workspace, path, options, work))
-    throw UsageError(fmt::format("way {} of {} does not hold once it is written: {}", options.choose,
-                                 finding.code, chosen.title));
+    throw UsageError(fmt::format("way {} of {} takes more than what can be written to files: {}",
+                                 options.choose, finding.code, chosen.title));
   take_allowed(workspace, path, options, work);
 }
 

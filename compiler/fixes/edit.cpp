@@ -176,11 +176,17 @@ class Planner {
   }
 
   void rename_by_hand(const KeyChange& change, const Origin& origin, const Value& value) {
-    if (origin.kind == OriginKind::override_argument && as_argument(change.new_path, &origin, value).empty())
-      say(fmt::format("pass `{}={}` to `--set` in place of `{}`", change.new_path, to_text(value),
-                      change.path));
-    else
-      by_hand(change.new_path, origin, value);
+    if (origin.kind == OriginKind::override_argument)
+      return say(fmt::format("pass `{}={}` to `--set` in place of `{}`", change.new_path, to_text(value),
+                             change.path));
+    if (origin.key.exists() && sources_.text(origin.key).starts_with("--")) {
+      if (const auto said = say_argument(change.new_path, value))
+        return say(fmt::format("write `{}` in place of `{}` at {}", *said, sources_.text(origin.key),
+                               place(origin.key)));
+      by_hand(change.path, origin, std::nullopt);
+      return say(fmt::format("set `{}` to `{}`", change.new_path, to_text(value)));
+    }
+    by_hand(change.new_path, origin, value);
   }
 
   /// One argument may stand for several keys.
