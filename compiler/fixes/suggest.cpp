@@ -275,10 +275,9 @@ class Suggester {
     CostClass cost = idea.cost;
     Applicability applicability = idea.applicability;
     for (const Assignment& change : further) {
-      const CostClass more = cost_class_of(effect_of(subject_, change.fact));
-      cost = std::max(cost, more);
-      if (more == CostClass::numerics || changes_the_run(subject_, change.fact))
-        applicability = Applicability::unsafe;
+      cost = std::max(cost, cost_class_of(effect_of(subject_, change.fact)));
+      if (!is_safe_change(subject_, change.fact))
+        applicability = std::max(applicability, Applicability::unsafe);
     }
     add(fmt::format("{}; with it {}", idea.title, describe(subject_, further)), applicability, cost, all,
         repair.changes);

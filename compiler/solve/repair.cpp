@@ -139,11 +139,7 @@ class Search {
       repair.cost = std::max(repair.cost, cost);
       repair.weight += change_weight(subject_, change.fact, request_.touch_model);
       repair.another_run = repair.another_run || makes_another_run(subject_, change);
-      // Over how many GPUs a job is spread is the user's choice even where a config is silent.
-      const bool asked = (subject_.facts.values[change.fact].set && cost != CostClass::free) ||
-                         subject_.name(change.fact).ends_with("_parallel_size");
-      if (cost == CostClass::numerics || asked || changes_the_run(subject_, change.fact))
-        repair.applicability = Applicability::unsafe;
+      if (!is_safe_change(subject_, change.fact)) repair.applicability = Applicability::unsafe;
     }
     return repair;
   }
@@ -382,6 +378,14 @@ CostClass cost_class_of(KeyEffect effect) {
 
 bool changes_the_run(const Subject& subject, FactId fact) {
   return effect_of(subject, fact) == KeyEffect::run;
+}
+
+bool is_safe_change(const Subject& subject, FactId fact) {
+  const CostClass cost = cost_class_of(effect_of(subject, fact));
+  // Over how many GPUs a job is spread is the user's choice even where a config is silent.
+  const bool asked = (subject.facts.values[fact].set && cost != CostClass::free) ||
+                     subject.name(fact).ends_with("_parallel_size");
+  return cost != CostClass::numerics && !asked && !changes_the_run(subject, fact);
 }
 
 bool makes_another_run(const Subject& subject, const Assignment& change) {

@@ -50,6 +50,9 @@ CostClass cost_class_of(KeyEffect effect);
 /// Whether what a run does (how long it trains, what it reads, keeps and writes) depends on the key. It costs
 /// nothing to change, but only a rule's author can tell that a job stays what it was.
 bool changes_the_run(const Subject& subject, FactId fact);
+/// Whether a change may be made unasked: it costs no numerics, leaves the run what it is, no stated choice
+/// about speed or memory goes, and the job stays spread as it is.
+bool is_safe_change(const Subject& subject, FactId fact);
 /// Whether with the change it is another job: one that no longer reads, writes or does something that was
 /// asked for, or does something that was not. How often or how many it does of something is no such change.
 bool makes_another_run(const Subject& subject, const Assignment& change);
