@@ -85,6 +85,7 @@ int migrate(const MigrateOptions& options) {
     fmt::print("- {}\n", step.reason);
     changes.insert(changes.end(), step.changes.begin(), step.changes.end());
   }
+  changes.insert(changes.end(), migration.drops.begin(), migration.drops.end());
   const EditPlan plan = plan_edits(changes, before->config, workspace.sources());
   for (const std::string& clause : plan.by_hand) fmt::print("- by hand: {}\n", clause);
   for (const std::string& clause : migration.lost) fmt::print("- cannot be carried over: {}\n", clause);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler/config/exchange/say_argument.h"
+#include "compiler/fixes/emptied_table.h"
 #include "compiler/fixes/toml_layout.h"
 #include "grammar/source/comma_words.h"
 #include "grammar/source/syntax_tree.h"
@@ -53,6 +54,7 @@ class Planner {
     // Fold to one wanted state per key, in order of first mention.
     std::vector<std::pair<std::string, std::optional<Value>>> wanted;
     std::vector<KeyChange> renames;
+    std::vector<std::string> dropped;
     const auto state_of = [&](const std::string& path) -> std::optional<Value>& {
       for (auto& [known, value] : wanted) {
         if (known == path) return value;
@@ -65,6 +67,9 @@ class Planner {
       switch (change.kind) {
         case KeyChange::Kind::rename:
           renames.push_back(change);
+          break;
+        case KeyChange::Kind::drop_table:
+          dropped.push_back(change.path);
           break;
         case KeyChange::Kind::set: {
           std::optional<Value>& state = state_of(change.path);
@@ -104,6 +109,8 @@ class Planner {
       else
         unset(path);
     }
+    for (const std::string& section : dropped) drop_table(section);
+    flush_inline_removals();
     flush_insertions();
     std::stable_sort(plan_.edits.begin(), plan_.edits.end(), [](const Edit& a, const Edit& b) {
       return std::pair(a.span.source, a.span.begin) < std::pair(b.span.source, b.span.begin);
@@ -204,7 +211,7 @@ class Planner {
     const Setting* setting = config_.find(path);
     if (setting == nullptr || setting->origin.kind == OriginKind::default_value ||
         setting->origin.kind == OriginKind::derived || setting->origin.kind == OriginKind::assumed) {
-      if (setting == nullptr || setting->value != value) insert_later({path, value, {}}, main_file());
+      if (setting == nullptr || setting->value != value) insert_later({path, value, {}, ""}, main_file());
       return;
     }
     if (setting->value == value) return;
@@ -212,15 +219,20 @@ class Planner {
       by_hand(path, setting->origin, value);
       return;
     }
-    const std::string_view text = text_of(setting->origin.value.source);
-    if (value.kind() == Value::Kind::list && setting->value.kind() == Value::Kind::list) {
-      if (auto edits = list_edits(text, *setting, value.list())) {
+    write_over(*setting, value);
+  }
+
+  /// The new value where the old one stands; of a list, the elements that stay keep their bytes.
+  void write_over(const Setting& setting, const Value& value) {
+    const std::string_view text = text_of(setting.origin.value.source);
+    if (value.kind() == Value::Kind::list && setting.value.kind() == Value::Kind::list) {
+      if (auto edits = list_edits(text, setting, value.list())) {
         plan_.edits.insert(plan_.edits.end(), edits->begin(), edits->end());
         return;
       }
     }
     plan_.edits.push_back(
-        replacement(setting->origin.value, write_value(value, sources_.text(setting->origin.value))));
+        replacement(setting.origin.value, write_value(value, sources_.text(setting.origin.value))));
   }
 
   void unset(const std::string& path) {
@@ -233,8 +245,8 @@ class Planner {
           origin.kind == OriginKind::assumed)
         continue;
       if (editable(origin))
-        plan_.edits.push_back(removal_of_entry(text_of(origin.key.source), origin.key, origin.value,
-                                               comments_kept_.contains(path)));
+        remove(origin, removal_of_entry(text_of(origin.key.source), origin.key, origin.value,
+                                        comments_kept_.contains(path)));
       else
         by_hand(path, origin, std::nullopt);
     }
@@ -261,17 +273,73 @@ class Planner {
       }
       const std::string_view text = text_of(origin.key.source);
       std::string written(sources_.text(origin.value));
-      if (value && is_last) written = write_value(*value, written);
       if (table_of(change.path) == table_of(change.new_path)) {
         plan_.edits.push_back(replacement(origin.key, as_key(last_part(change.new_path))));
-        if (value && is_last) plan_.edits.push_back(replacement(origin.value, std::move(written)));
+        if (value && is_last) write_over(*setting, *value);
         continue;
       }
+      if (value && is_last) written = write_value(*value, written);
       MovedStatement moved =
           take_statement(text, origin.key, origin.value, is_comment_line(origin.key.source));
       moved.value = std::move(written);
-      plan_.edits.push_back(std::move(moved.removal));
-      insert_later({change.new_path, {}, std::move(moved)}, origin.key.source);
+      remove(origin, std::move(moved.removal));
+      insert_later({change.new_path, {}, std::move(moved), table_of(change.path)}, origin.key.source);
+    }
+  }
+
+  /// Entries of inline tables go together at the end: those beside each other share commas.
+  void remove(const Origin& origin, Edit edit) {
+    removed_.insert({origin.key.source, origin.key.begin});
+    if (is_statement(text_of(origin.key.source), origin.key))
+      plan_.edits.push_back(std::move(edit));
+    else
+      inline_removals_[{origin.key.source, origin.key.begin}] = origin;
+  }
+
+  void flush_inline_removals() {
+    for (auto first = inline_removals_.begin(); first != inline_removals_.end();) {
+      const SourceId source = first->first.first;
+      const std::string_view text = text_of(source);
+      auto last = first;
+      auto next = std::next(first);
+      while (next != inline_removals_.end() && next->first.first == source) {
+        const std::uint32_t comma = skip_blanks(text, last->second.value.end);
+        std::uint32_t begin = next->first.second;
+        while (begin > 0 && text[begin - 1] != '{' && text[begin - 1] != ',') --begin;
+        if (comma >= text.size() || text[comma] != ',' || begin != comma + 1) break;
+        last = next++;
+      }
+      plan_.edits.push_back(removal_of_entry(text, first->second.key, last->second.value));
+      first = next;
+    }
+  }
+
+  void drop_table(const std::string& section) {
+    for (const SourceId file : config_.files) {
+      if (is_foreign(file)) continue;
+      Insertion* taker = nullptr;  // the first key that moves out of the table
+      bool gains = false;
+      for (auto& [source, insertions] : insertions_) {
+        if (source != file) continue;
+        for (Insertion& insertion : insertions) {
+          gains = gains || table_of(insertion.path) == section;
+          if (taker == nullptr && insertion.from == section) taker = &insertion;
+        }
+      }
+      if (gains) continue;
+      const auto is_removed = [&](const Span& key) { return removed_.contains({file, key.begin}); };
+      std::optional<EmptiedTable> emptied =
+          find_emptied_table(file, sources_, section, taker != nullptr, is_removed, is_comment_line(file));
+      if (!emptied) continue;
+      const Span gone = emptied->removal.span;
+      std::erase_if(inline_removals_, [&](const auto& removal) {
+        return removal.first.first == file && gone.begin <= removal.first.second &&
+               removal.first.second < gone.end;
+      });
+      if (taker != nullptr)
+        taker->moved->above.insert(taker->moved->above.begin(), emptied->comments.begin(),
+                                   emptied->comments.end());
+      plan_.edits.push_back(std::move(emptied->removal));
     }
   }
 
@@ -289,6 +357,7 @@ class Planner {
     std::string path;
     Value value;
     std::optional<MovedStatement> moved;  ///< else `value` is written
+    std::string from;                     ///< the table that a moved statement leaves
   };
 
   SourceId main_file() const { return config_.files.empty() ? kNoSource : config_.files.back(); }
@@ -374,7 +443,7 @@ class Planner {
       return;
     }
     if (is_foreign(file)) {
-      for (const auto& [path, value, moved] : keys) {
+      for (const auto& [path, value, moved, from] : keys) {
         const std::string words = as_argument(path, nullptr, value);
         say(words.empty() ? fmt::format("set `{}` to `{}` in {}", path, to_text(value), sources_[file].name())
                           : words);
@@ -454,22 +523,12 @@ class Planner {
     appended += fmt::format("{}[{}]{}{}", newline, section, newline, lines);
   }
 
-  /// A table that exists only through `[a.b]` has no header of its own: the span then shows another one's.
-  static bool header_names(std::string_view text, const Span& span, const std::string& section) {
-    const Line line = line_at(text, span.begin);
-    std::string name;
-    for (const char c : text.substr(span.begin, line.text_end - span.begin)) {
-      if (c == '[' || c == ' ' || c == '\t' || c == '"' || c == '\'') continue;
-      if (c == ']') break;
-      name += c;
-    }
-    return name == section;
-  }
-
   const Config& config_;
   const SourceMap& sources_;
   EditPlan plan_;
   std::set<std::string> comments_kept_;
+  std::set<std::pair<SourceId, std::uint32_t>> removed_;  ///< places of keys
+  std::map<std::pair<SourceId, std::uint32_t>, Origin> inline_removals_;
   std::vector<std::pair<SourceId, std::vector<Insertion>>> insertions_;  ///< by file
 };
 

@@ -19,7 +19,10 @@ struct KeyChange {
     unset,   ///< no file says anything about the key; its default holds
     add,     ///< `value` becomes an element of the list (or comma-separated string), if it is none yet
     remove,  ///< and no element any more
-    rename   ///< the key becomes `new_path` with its value as it is
+    rename,  ///< the key becomes `new_path` with its value as it is
+    /// The table `path` goes from every file in which the other changes leave no key in it. Comments stay;
+    /// those above and behind its header go with the first key that moves out of it.
+    drop_table
   };
   Kind kind = Kind::set;
   std::string path;

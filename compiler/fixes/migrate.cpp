@@ -51,6 +51,7 @@ class Migrator {
       }
       move_key(path, setting);
     }
+    drop_sections();
     return std::move(migration_);
   }
 
@@ -86,20 +87,26 @@ class Migrator {
     return {KeyChange::Kind::rename, std::string(path), {}, std::string(other)};
   }
   static KeyChange unset(std::string_view path) {
-    return {KeyChange::Kind::unset, std::string(path), {}, {}};
+    return {KeyChange::Kind::unset, std::string(path), {}, {}, true};
   }
 
   void move_target() {
     std::vector<KeyChange> changes;
     const Setting* stack = config_.find("target.stack");
-    if (stack == nullptr || stack->value != Value(to_.stack().name))
-      changes.push_back(set("target.stack", to_.stack().name));
-    // Versions and a front-end that were stated for the old release would contradict the new one.
+    bool placed = stack != nullptr;
+    // Versions and a front-end that were stated for the old release would contradict the new one. The first
+    // gives its place, and what is said beside it, to the name of the stack.
     for (const std::string_view component : {"megatron-core", "megatron_core", "megatron-bridge",
                                              "megatron_bridge", "megatron-lm", "megatron_lm", "frontend"}) {
       const std::string path = "target." + std::string(component);
-      if (config_.find(path) != nullptr) changes.push_back(unset(path));
+      const Setting* stated = config_.find(path);
+      if (stated == nullptr) continue;
+      const bool gives_place = !placed && stated->history.empty();
+      changes.push_back(gives_place ? rename(path, "target.stack") : unset(path));
+      placed = placed || gives_place;
     }
+    if (stack == nullptr || stack->value != Value(to_.stack().name))
+      changes.push_back(set("target.stack", to_.stack().name));
     if (!changes.empty()) step(fmt::format("the target becomes {}", to_.stack().name), std::move(changes));
   }
 
@@ -128,6 +135,16 @@ class Migrator {
         changes.push_back(scope == nullptr ? rename(kModules, kScope) : unset(kModules));
       changes.push_back(set(kScope, list_of({"full_iteration"})));
       step("capture of the full iteration is a scope of `local`", std::move(changes));
+    }
+  }
+
+  /// A section that the release lacks is an error there even without keys.
+  void drop_sections() {
+    for (const auto& [section, place] : config_.sections) {
+      const bool known = std::binary_search(schema_.sections().begin(), schema_.sections().end(), section);
+      if (known && !to_.has_section(section)) {
+        migration_.drops.push_back({KeyChange::Kind::drop_table, section, {}, {}});
+      }
     }
   }
 

@@ -21,6 +21,7 @@ struct Migration {
     std::vector<KeyChange> changes;
   };
   std::vector<Step> steps;
+  std::vector<KeyChange> drops;  ///< tables of sections that the release lacks, where the steps empty them
   std::vector<std::string>
       lost;  ///< "`model.x` was removed in ...; HINT": stays as it is, to be decided by a person
 };

@@ -299,6 +299,8 @@ Config with_key_changes(const Config& config, const std::vector<KeyChange>& chan
         changed.settings.erase(change.path);
         next.path = change.new_path;
         break;
+      case KeyChange::Kind::drop_table:
+        continue;
     }
     next.items.clear();
     changed.settings[next.path] = std::move(next);

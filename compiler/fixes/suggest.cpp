@@ -99,6 +99,7 @@ std::vector<Assignment> assignments_of(const Subject& subject, const std::vector
         *known = {fact, known->set, without_element(known->value, change.value)};
         break;
       case KeyChange::Kind::rename:
+      case KeyChange::Kind::drop_table:
         break;
     }
   }

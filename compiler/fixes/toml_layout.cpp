@@ -2,8 +2,19 @@
 
 #include <algorithm>
 
+#include "compiler/fixes/commented_list.h"
+
 namespace capstan {
 namespace {
+
+bool any_equal(const Value::List& a, const Value::List& b) {
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (a[i] == b[i]) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::string_view indent_of(std::string_view text, const Line& line) {
   std::uint32_t end = line.begin;
@@ -15,15 +26,6 @@ std::uint32_t skip_blanks(std::string_view text, std::uint32_t at) {
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   return at;
 }
-
-bool any_equal(const Value::List& a, const Value::List& b) {
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    if (a[i] == b[i]) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 Line line_at(std::string_view text, std::uint32_t offset) {
   Line line;
@@ -68,6 +70,17 @@ std::string write_value(const Value& value, std::string_view model) {
 bool is_statement(std::string_view text, const Span& key) {
   const Line line = line_at(text, key.begin);
   return text.substr(line.begin, key.begin - line.begin).find_first_of("{,=") == std::string_view::npos;
+}
+
+bool header_names(std::string_view text, const Span& span, const std::string& section) {
+  const Line line = line_at(text, span.begin);
+  std::string name;
+  for (const char c : text.substr(span.begin, line.text_end - span.begin)) {
+    if (c == '[' || c == ' ' || c == '\t' || c == '"' || c == '\'') continue;
+    if (c == ']') break;
+    name += c;
+  }
+  return name == section;
 }
 
 Edit removal_of_entry(std::string_view text, const Span& key, const Span& value, bool keep_comment) {
@@ -143,7 +156,6 @@ std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting
   }
   const std::vector<Value> added(wanted.begin() + static_cast<std::ptrdiff_t>(next), wanted.end());
   const bool any_kept = std::find(kept.begin(), kept.end(), true) != kept.end();
-  if (!current.empty() && !any_kept) return std::nullopt;
   const Span whole = setting.origin.value;
   const std::string_view model = items.empty() ? std::string_view() : text.substr(items[0].begin, 1);
   std::vector<Edit> edits;
@@ -162,6 +174,9 @@ std::optional<std::vector<Edit>> list_edits(std::string_view text, const Setting
     return after >= line.text_end || text[after] == '#';
   };
   const bool by_lines = std::all_of(items.begin(), items.end(), alone_on_line);
+  if (!(by_lines && any_kept) && has_comments(text, whole, items))
+    return commented_list_edits(text, whole, items, kept, added);
+  if (!any_kept) return std::nullopt;
   std::size_t last_kept = items.size();
   while (!kept[last_kept - 1]) --last_kept;
   --last_kept;

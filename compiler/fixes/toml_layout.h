@@ -20,6 +20,9 @@ struct Line {
   std::uint32_t text_end = 0;  ///< before the line ending
 };
 Line line_at(std::string_view text, std::uint32_t offset);
+/// The blanks that a line begins with.
+std::string_view indent_of(std::string_view text, const Line& line);
+std::uint32_t skip_blanks(std::string_view text, std::uint32_t at);
 /// "\r\n" where the text's first line ends so.
 std::string_view line_ending(std::string_view text);
 
@@ -29,6 +32,8 @@ std::string write_value(const Value& value, std::string_view model);
 
 /// Whether the key begins a statement of its own line; else it stands in an inline table.
 bool is_statement(std::string_view text, const Span& key);
+/// A table that exists only through `[a.b]` has no header of its own: `span` then shows another one's.
+bool header_names(std::string_view text, const Span& span, const std::string& section);
 /// The lines of a statement; of an entry in an inline table, the entry with one comma.
 /// With `keep_comment` a comment behind the statement stays, on a line of its own.
 Edit removal_of_entry(std::string_view text, const Span& key, const Span& value, bool keep_comment = false);

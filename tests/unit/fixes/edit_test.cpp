@@ -136,11 +136,39 @@ TEST(Edit, MultiLineListsKeepTheirLayout) {
             "[m]\ns = [\n  \"a\",\n  \"d\",\n]\n");
 }
 
+TEST(Edit, KeepsCommentsOfElementsThatStay) {
+  const std::string text = "[m]\ns = [\"a\", \"b\", # first\n  # own\n  \"c\"] # last\n";
+  EXPECT_EQ(Fixture(text).after({take("m.s", "b")}), "[m]\ns = [\"a\", # first\n  # own\n  \"c\"] # last\n");
+  EXPECT_EQ(Fixture(text).after({take("m.s", "a")}), "[m]\ns = [\"b\", # first\n  # own\n  \"c\"] # last\n");
+  EXPECT_EQ(Fixture(text).after({take("m.s", "c")}), "[m]\ns = [\"a\", \"b\", # first\n  # own\n] # last\n");
+  EXPECT_EQ(Fixture(text).after({set("m.s", Value(Value::List{Value("z")}))}),
+            "[m]\ns = [\"z\",\n  # own\n] # last\n");
+  EXPECT_EQ(Fixture("[m]\ns = [ # open\n  \"a\", # x\n]\n").after({take("m.s", "a")}),
+            "[m]\ns = [ # open\n]\n");
+  EXPECT_EQ(Fixture("[m]\ns = [\n  \"a\", # x\n]\n").after({take("m.s", "a")}), "[m]\ns = []\n");
+}
+
 TEST(Edit, RemovesAKeyWithItsLine) {
   EXPECT_EQ(Fixture(kText).after({unset("model.impl")}),
             "# top\n[model]  # the model\nscope = [\"attn\", \"moe\", \"moe_router\"]\nlayers = "
             "12\n\n[rng]\n  tracker = true\n");
   EXPECT_EQ(Fixture("[m]\ns = [\n 1,\n 2,\n]\nx = 1\n").after({unset("m.s")}), "[m]\nx = 1\n");
+}
+
+TEST(Edit, RemovesNeighboursOfAnInlineTable) {
+  const std::string text = "m = { a = 1, b = 2, c = 3, d = 4 }\n";
+  EXPECT_EQ(Fixture(text).after({unset("m.a"), unset("m.b")}), "m = { c = 3, d = 4 }\n");
+  EXPECT_EQ(Fixture(text).after({unset("m.d"), unset("m.c")}), "m = { a = 1, b = 2 }\n");
+  EXPECT_EQ(Fixture(text).after({unset("m.b"), unset("m.d")}), "m = { a = 1, c = 3 }\n");
+}
+
+TEST(Edit, DropsATableThatOtherChangesEmpty) {
+  const KeyChange drop = {KeyChange::Kind::drop_table, "m", {}, {}};
+  const std::string text = "[k]\nx = 1\n\n[m]  # why\na = 1\nb = 2\n";
+  EXPECT_EQ(Fixture(text).after({unset("m.a"), unset("m.b"), drop}), "[k]\nx = 1\n\n# why\n");
+  EXPECT_EQ(Fixture(text).after({unset("m.a"), drop}), "[k]\nx = 1\n\n[m]  # why\nb = 2\n");
+  const KeyChange move = {KeyChange::Kind::rename, "m.b", {}, "k.b"};
+  EXPECT_EQ(Fixture(text).after({unset("m.a"), move, drop}), "[k]\nx = 1\n# why\nb = 2\n");
 }
 
 TEST(Edit, InsertsIntoTheRightTable) {
