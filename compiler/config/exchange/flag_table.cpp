@@ -133,6 +133,8 @@ class Loader {
         flag.list_since = version_of(field);
       else if (field.key == "single")
         flag.single = true;
+      else if (field.key == "filled")
+        flag.filled = true;
       else
         report(fmt::format("`{}` is no field of a flag", field.key), field.key_span);
     }

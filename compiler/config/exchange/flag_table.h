@@ -28,6 +28,7 @@ struct Flag {
   FlagValue takes = FlagValue::none;
   bool is_list = false;
   bool single = false;                              ///< a list of one is that one value
+  bool filled = false;                              ///< a list that has one value at least (`nargs="+"`)
   std::vector<std::string> keys;                    ///< get the flag's value
   std::vector<std::pair<std::string, Value>> sets;  ///< get fixed values
   std::string irrelevant;                           ///< why it has no key; empty if it has

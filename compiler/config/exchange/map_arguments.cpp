@@ -157,12 +157,13 @@ class Mapper {
     }
     if (argument.values.empty()) {
       // `nargs="*"` lists may be empty; everything else needs a value.
+      const bool may_be_empty = flag->is_list && !flag->filled;
       if (flag->takes == FlagValue::boolean) {  // `key: true` of a functional test
         for (const std::string& key : chosen(flag->keys))
           given_.set(key, argument.flag_span, Value(true), argument.flag_span);
         return;
       }
-      if (!flag->is_list) {
+      if (!may_be_empty) {
         refuse(*flag, argument, "EX003",
                fmt::format("`{}` needs {} behind it", flag->name, wanted(flag->takes)), argument.flag_span);
         return;

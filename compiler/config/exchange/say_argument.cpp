@@ -79,7 +79,7 @@ bool write_values(const Flag& flag, const Value& value, std::string& text) {
   if (value.kind() == Value::Kind::list) {
     if (takes_pattern(flag)) return write_pattern(value, text);
     if (takes_tuple(flag)) return write_tuple(value, text);
-    if (!flag.is_list) return false;
+    if (!flag.is_list || (flag.filled && value.list().empty())) return false;
     if (flag.single && value.list().size() == 1) return false;  // would come back as one value
     for (const Value& item : value.list()) {
       if (!write_value(flag.takes, item, text)) return false;

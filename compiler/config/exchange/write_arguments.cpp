@@ -240,6 +240,18 @@ class ArgumentWriter {
   }
   std::size_t width(const Flag& flag) const { return known(flag).size(); }
 
+  /// Whether the release's parser knows other words only.
+  bool refuses(const Flag& flag, const Value& value) const {
+    const auto* words = words_of(flag, version_);
+    if (words == nullptr) return false;
+    const auto is_other = [&](const Value& word) {
+      return word.kind() == Value::Kind::string &&
+             std::find(words->begin(), words->end(), word.string()) == words->end();
+    };
+    if (value.kind() != Value::Kind::list) return is_other(value);
+    return std::any_of(value.list().begin(), value.list().end(), is_other);
+  }
+
   bool is_default(const std::string& key, const Value& value) const {
     const KeySpec* spec = view_.find(key).spec;
     return spec != nullptr && spec->has_default && spec->default_text.empty() &&
@@ -278,10 +290,7 @@ class ArgumentWriter {
         if (first == nullptr) first = setting;
       }
       if (first == nullptr) return;
-      const auto* words = words_of(flag, version_);
-      if (words != nullptr && first->value.kind() == Value::Kind::string &&
-          std::find(words->begin(), words->end(), first->value.string()) == words->end())
-        return;
+      if (refuses(flag, first->value)) return;
       const auto said = flag_with_value(as_of(flag, version_), first->value);
       if (!said) return;
       text = *said;

@@ -45,6 +45,26 @@ TEST(FlagTable, RefusesMalformedData) {
   EXPECT_FALSE(refused("[flags]\n\"--x\" = { takes = \"int\", keys = [\"model.a\"], since = \"0.16\" }"));
 }
 
+TEST(MapArguments, ListsThatNeedAValueAndTheirWords) {
+  const char* release = "megatron-lm-0.17";
+  for (const char* flag : {"--cuda-graph-scope", "--cp-comm-type", "--moe-aux-loss-coeff",
+                           "--moe-router-load-balancing-type", "--profile-ranks"}) {
+    const Read empty("a.args", std::string("--num-layers 2 ") + flag + "\n", release);
+    EXPECT_EQ(empty.findings(), std::string("EX003 `") + flag + "` ") << flag;
+  }
+  // `nargs="*"`
+  EXPECT_EQ(Read("a.args", "--num-layers 2 --high-priority-stream-groups\n", release).findings(), "");
+  EXPECT_EQ(Read("a.args", "--num-layers 2 --cuda-graph-scope attn foo\n", release).findings(),
+            "EX002 `foo` ");
+  EXPECT_EQ(Read("a.args", "--num-layers 2 --cuda-graph-scope attn full\n", release).findings(), "");
+  const char* inference = "--num-layers 2 --cuda-graph-scope full_iteration_inference\n";
+  EXPECT_EQ(Read("a.args", inference, "megatron-lm-0.16").findings(), "EX002 `full_iteration_inference` ");
+  EXPECT_EQ(Read("a.args", inference, release).findings(), "");
+  const char* quantile = "--num-layers 2 --moe-router-load-balancing-type quantile_balancing\n";
+  EXPECT_EQ(Read("a.args", quantile, "megatron-lm-0.18").findings(), "EX002 `quantile_balancing` ");
+  EXPECT_EQ(Read("a.args", quantile, "megatron-lm-0.19").findings(), "");
+}
+
 TEST(MapArguments, TranslatesSwitchesValuesAndTheirPlaces) {
   const Read read("a.args",
                   "--num-layers 4 --disable-bias-linear --untie-embeddings-and-output-weights --swiglu "
