@@ -71,12 +71,12 @@ Symbolic Encoding::call(const TypedExpr& expr, std::uint32_t position) {
     return from_set(to_set(lists));
   }
   if (expr.name == "size") return cardinality(to_set(first));
-  if (first.set_guard != kFalse && (expr.name == "length" || expr.name == "sum")) {
+  if (first.set_guard != kFalse && (expr.name == "length" || expr.name == "sum" || expr.name == "product")) {
     Symbolic only_set;
     only_set.set_guard = first.set_guard;
     only_set.members = first.members;
     Symbolic counted = cardinality(to_set(only_set));
-    if (expr.name == "sum") {
+    if (expr.name != "length") {
       too_wide_ = true;
       counted = unknown;
     }

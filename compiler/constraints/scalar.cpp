@@ -128,6 +128,7 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
     return Scalar::of(Value(static_cast<std::int64_t>(length)));
   }
   if (name == "sum") return Scalar::of(sum_elements(first.value));
+  if (name == "product") return Scalar::of(multiply_elements(first.value));
   if (name == "contains")
     return as_truth(text != nullptr && second != nullptr && text->find(*second) != std::string::npos);
   if (name == "starts_with")

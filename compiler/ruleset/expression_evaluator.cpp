@@ -399,6 +399,8 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
       return a.tag == ValueView::Tag::none ? keep(Value(0)) : ValueView();
     case RuleFunction::kSum:
       return keep(sum_elements(a.to_value()));
+    case RuleFunction::kProduct:
+      return keep(multiply_elements(a.to_value()));
     case RuleFunction::kContains:
       return ValueView::of(texts && text_of(a).find(text_of(b)) != std::string_view::npos);
     case RuleFunction::kStartsWith:

@@ -28,6 +28,7 @@ constexpr FunctionInfo kFunctions[] = {
     {"size", RuleFunction::kSize, 1, kKindElements, 0, kKindInteger},
     {"length", RuleFunction::kLength, 1, kKindElements | kKindString, 0, kKindInteger | kKindNone},
     {"sum", RuleFunction::kSum, 1, kKindElements, 0, kKindNumber | kKindNone},
+    {"product", RuleFunction::kProduct, 1, kKindElements, 0, kKindNumber | kKindNone},
     {"contains", RuleFunction::kContains, 2, kText, kText, kKindBoolean},
     {"starts_with", RuleFunction::kStartsWith, 2, kText, kText, kKindBoolean},
     {"ends_with", RuleFunction::kEndsWith, 2, kText, kText, kKindBoolean},

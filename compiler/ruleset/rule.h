@@ -25,6 +25,7 @@ enum class RuleFunction : std::uint8_t {
   kSize,
   kLength,
   kSum,
+  kProduct,
   kContains,
   kStartsWith,
   kEndsWith,

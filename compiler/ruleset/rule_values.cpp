@@ -288,6 +288,17 @@ Value sum_elements(const Value& value) {
   return total;
 }
 
+Value multiply_elements(const Value& value) {
+  if (value.is_none()) return Value(1);
+  if (value.kind() != Value::Kind::list) return {};
+  Value total(1);
+  for (const Value& element : value.list()) {
+    total = apply_arithmetic(ExprOp::multiply, total, element);
+    if (total.is_none()) break;
+  }
+  return total;
+}
+
 Value integer_from(const Value& value) {
   if (value.kind() == Value::Kind::integer) return value;
   if (value.kind() != Value::Kind::string) return {};

@@ -51,6 +51,8 @@ Value::List module_strings(const Value& value);
 Value::List split_parts(const Value& value, std::string_view separator);
 /// Sum of a list of numbers; 0 for none; none for anything else.
 Value sum_elements(const Value& value);
+/// Product of a list of numbers; 1 for none; none for anything else, and where integers overflow.
+Value multiply_elements(const Value& value);
 /// An integer from its decimal text; integers stay; else none.
 Value integer_from(const Value& value);
 /// Value of an option in an allocator string (`a:1,b:[2:3,4:5]`), as PyTorch reads it: blanks mean nothing,

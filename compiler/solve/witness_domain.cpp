@@ -110,6 +110,7 @@ class Collector {
         give(argument, Value(Value::Table{{expr.children[1].literal.string(), Value(kUnheardOf)}}));
         break;
       case RuleFunction::kSum:
+      case RuleFunction::kProduct:
       case RuleFunction::kLength:
       case RuleFunction::kSize:
         for (const std::int64_t number : {0, 1, 2}) {
