@@ -89,7 +89,7 @@ TEST(Evaluate, Functions) {
   EXPECT_EQ(value_of("abs(-4)"), "4");
   EXPECT_EQ(value_of("divides(4, 12) and not divides(5, 12) and not divides(1 - 1, 12)"), "true");
   EXPECT_EQ(value_of("sum({1, 2, 3.5})"), "6.5");
-  EXPECT_EQ(value_of("product({2, 3, 0.5})"), "3");
+  EXPECT_EQ(value_of("product({2, 3, 0.5})"), "3.0");
   EXPECT_EQ(value_of("product({}) = 1 and product({3, \"a\"}) is none"), "true");
   EXPECT_EQ(value_of("if 1 < 2 then \"yes\" else \"no\""), "\"yes\"");
 }
