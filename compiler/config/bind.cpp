@@ -19,6 +19,8 @@ namespace {
 
 /// Words of one list that are told one by one; of the others only how many they are.
 constexpr std::size_t kMostWordsTold = 20;
+/// Of a list; the longest real ones (blends of data, layouts) have some hundred.
+constexpr std::size_t kMostElements = 4096;
 
 /// Bytes of a variable's name and value together. Linux: MAX_ARG_STRLEN (32 pages) less `=` and the final
 /// NUL.
@@ -133,6 +135,12 @@ class Binder {
     if (!setting.unsupported.empty()) {
       report_wrong_type(path, setting, *view.spec, fmt::format("a {}", setting.unsupported),
                         setting.origin.value);
+      return;
+    }
+    if (setting.value.kind() == Value::Kind::list && setting.value.list().size() > kMostElements) {
+      finish(path, start("TY004", path, setting.origin.value,
+                         fmt::format("`{}` is a list of {} elements; at most {} can be checked",
+                                     shown_name(path), setting.value.list().size(), kMostElements)));
       return;
     }
     if (const auto misfit = conform(setting.value, *view.spec)) {

@@ -97,6 +97,13 @@ class LayerLoader {
       sink_.problem("SY004", "`extends` must be a file name or a list of file names", node.span);
       return false;
     }
+    if (node.items.size() > kMaxLayers) {
+      sink_.problem(
+          "SY004",
+          fmt::format("`extends` names {} files; at most {} can take part", node.items.size(), kMaxLayers),
+          node.span);
+      return false;
+    }
     bool ok = true;
     for (const SyntaxNode& item : node.items) {
       if (is_text(item)) {

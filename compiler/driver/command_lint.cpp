@@ -17,6 +17,7 @@
 #include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/config_options.h"
+#include "compiler/driver/fold_undecided.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/report_options.h"
 #include "compiler/driver/selection_options.h"
@@ -45,6 +46,7 @@ struct LintOptions {
   bool no_project = false;
   bool no_explain = false;
   bool statistics = false;
+  bool show_undecided = false;
 };
 
 /// Each file once, however often and under whatever names it is given.
@@ -126,6 +128,7 @@ class Linter {
     ++summary.files;
     std::vector<Diagnostic> found = sink.take();
     apply_selection(found, selection_, known_);
+    if (!options_.show_undecided) fold_undecided(found, summary);
     bound_findings(found);
     findings.insert(findings.end(), std::make_move_iterator(found.begin()),
                     std::make_move_iterator(found.end()));
@@ -194,15 +197,6 @@ std::string statistics_of(const std::vector<Diagnostic>& diagnostics) {
 int refuse(const std::vector<Diagnostic>& problems, const SourceMap& sources, const ReportOptions& options) {
   report_findings(problems, sources, {}, options);
   return kExitUsage;
-}
-
-/// Rules that a TG002 counts, else 0.
-std::size_t undecided_rules(const Diagnostic& diagnostic) {
-  if (diagnostic.code != "TG002") return 0;
-  for (const auto& [name, value] : diagnostic.arguments) {
-    if (name == "rules") return static_cast<std::size_t>(value.integer());
-  }
-  return 0;
 }
 
 int lint(LintOptions options) {
@@ -281,6 +275,8 @@ void add_lint_command(CLI::App& program, int& exit_code) {
   command->add_flag("--no-project", options->no_project, "read no project file");
   command->add_flag("--no-explain", options->no_explain,
                     "do not search minimal conflicts; mark every value that a rule reads");
+  command->add_flag("--show-undecided", options->show_undecided,
+                    "show rules that a fact about the target would decide, not only their number");
   command->add_flag("--statistics", options->statistics, "count findings by rule at the end");
   command->callback([options, &exit_code] { exit_code = lint(*options); });
 }

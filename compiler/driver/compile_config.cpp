@@ -13,6 +13,7 @@
 #include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/fold_undecided.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/suppressed_findings.h"
@@ -91,6 +92,8 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
     compiled.findings.insert(compiled.findings.end(), std::make_move_iterator(more.begin()),
                              std::make_move_iterator(more.end()));
   }
+  RunSummary counted;
+  fold_undecided(compiled.findings, counted);  // lint tells them
   bound_findings(compiled.findings);
   sort_for_output(compiled.findings);
   return compiled;

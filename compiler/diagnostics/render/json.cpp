@@ -149,6 +149,7 @@ std::string render_json(const std::vector<Diagnostic>& diagnostics, const Source
                 {"suppressed", summary.suppressed},
                 {"baselined", summary.baselined},
                 {"undecided", summary.undecided},
+                {"undecided_facts", summary.undecided_facts},
                 {"stack", summary.stack.empty() ? Json(nullptr) : Json(summary.stack)}}}};
   Json list = Json::array();
   for (const Diagnostic& diagnostic : diagnostics) list.push_back(to_json(diagnostic, sources, options));

@@ -22,7 +22,8 @@ struct RenderOptions {
 struct RunSummary {
   std::size_t files = 0;
   std::size_t suppressed = 0, baselined = 0, undecided = 0;
-  std::string stack;  ///< "bridge-0.4 (assumed: ...)"; empty when files differ
+  std::string stack;                              ///< "bridge-0.4 (assumed: ...)"; empty when files differ
+  std::vector<std::string> undecided_facts = {};  ///< facts about the target that nobody stated, sorted
 };
 
 std::string render_text(const std::vector<Diagnostic>&, const SourceMap&, const RunSummary&,

@@ -144,6 +144,8 @@ std::string render_text(const std::vector<Diagnostic>& diagnostics, const Source
   if (summary.suppressed > 0) line += fmt::format("; {} suppressed", summary.suppressed);
   if (summary.baselined > 0) line += fmt::format("; {} in the baseline", summary.baselined);
   if (summary.undecided > 0) line += fmt::format("; {} undecided", summary.undecided);
+  for (std::size_t i = 0; i < summary.undecided_facts.size(); ++i)
+    line += fmt::format("{}`{}`", i == 0 ? " without " : ", ", safe_text(summary.undecided_facts[i]));
   if (!summary.stack.empty()) line += "; stack " + safe_text(summary.stack);
   return out + colors.bold + line + colors.reset + "\n";
 }

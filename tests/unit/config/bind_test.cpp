@@ -168,8 +168,17 @@ TEST(Bind, AListOfWrongWordsIsToldByItsFirst) {
     return std::to_string(std::count(messages.begin(), messages.end(), '\n')) + messages.substr(last);
   };
   EXPECT_EQ(told(20), "20\nTY005 `model.cuda_graph_scope` holds `\"w19\"`, which bridge-0.4 does not know\n");
-  EXPECT_EQ(told(5000),
-            "21\nTY005 `model.cuda_graph_scope` holds 4980 more words that bridge-0.4 does not know\n");
+  EXPECT_EQ(told(4096),
+            "21\nTY005 `model.cuda_graph_scope` holds 4076 more words that bridge-0.4 does not know\n");
+}
+
+TEST(Bind, AListTooLongToCheckIsToldAsOne) {
+  std::string text = "[model]\ncuda_graph_scope = [";
+  for (int i = 0; i < 4097; ++i) text += "\"attn\", ";
+  Composed result;
+  bind_text(result, text + "]\n");
+  EXPECT_EQ(result.messages(),
+            "TY004 `model.cuda_graph_scope` is a list of 4097 elements; at most 4096 can be checked\n");
 }
 
 TEST(Bind, NaNIsNoNumberForAnyKey) {
