@@ -327,7 +327,7 @@ TEST_F(TrainerTest, WhatWasIssuedBehindAFatalStepIsNoStepOfTheRun) {
   spec.check_loss = true;
   RunOptions options = two_ahead();
   options.drill.kind = Drill::Kind::nan;
-  options.drill.step = 6;
+  options.drill.step = 7;
   LateBackend backend;
   const Trained late = train(spec, backend, "late", options);
   EXPECT_EQ(backend.log, "i1 i2 a1 i3 a2 i4 a3 i5 a4 a5 d i6 w i7 a6 i8 a7 s");
