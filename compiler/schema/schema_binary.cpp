@@ -18,7 +18,7 @@ void visit(Archive& archive, KeySpec& spec) {
   visit(archive, spec.type_text);
   if constexpr (Archive::kReads) {
     if (std::optional<TypeSet> type = parse_type(spec.type_text))
-      spec.type = std::move(*type);
+      spec.type = *type;
     else
       return archive.fail();
   }
