@@ -98,6 +98,19 @@ void bind_parameter_types(EffectiveConfig& config, bool bf16, bool fp16) {
   check_parameter_type(config, "optimizer.params_dtype", bf16, fp16);
 }
 
+/// A recipe section writes its own over it (mixed_precision.py, setup).
+void check_optimizer_precision(EffectiveConfig& config, bool bf16) {
+  const bool of_optimizer = config.boolean("optimizer.bf16", bf16);
+  if (has_section(config, "mixed_precision") || !config.is_set("optimizer.bf16") || of_optimizer == bf16)
+    return;
+  config.problem(
+      "LW001", "optimizer.bf16",
+      fmt::format("`optimizer.bf16 = {}` beside a model in {}: the runtime has an optimizer of the "
+                  "model's precision only",
+                  of_optimizer, bf16 ? "bf16" : "fp32"),
+      fmt::format("set `optimizer.bf16 = {}`, or leave it out", bf16));
+}
+
 }  // namespace
 
 void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
@@ -129,9 +142,9 @@ void bind_precision(EffectiveConfig& config, ModelSpec& spec) {
   if (fp16) {
     config.problem("LW001", fp16_key, "the runtime has no fp16 with loss scaling", "use bf16 or fp32");
   }
-  for (const char* key : {"optimizer.bf16", "mixed_precision.pipeline_dtype", "model.pipeline_dtype"}) {
-    config.note_used(key);
-  }
+  check_optimizer_precision(config, bf16);
+  // What is sent between pipeline stages; plans have one stage.
+  for (const char* key : {"mixed_precision.pipeline_dtype", "model.pipeline_dtype"}) config.note_used(key);
   spec.param_dtype = bf16 ? DType::bf16 : DType::f32;
   bind_parameter_types(config, bf16, fp16);
   spec.has_masters = bf16;

@@ -143,6 +143,12 @@ std::string with_model(const std::string& lines) {
   return text;
 }
 
+TEST(BindModel, AnOptimizerOfAnotherPrecisionIsRefused) {
+  const auto errors = [](const std::string& lines) { return bind_spec(kSmall + lines).errors(); };
+  EXPECT_THAT(errors("bf16 = true\n"), ElementsAre("LW001 optimizer.bf16"));
+  EXPECT_THAT(errors("bf16 = false\n[mixed_precision]\nbf16 = true\n"), ElementsAre());
+}
+
 TEST(BindModel, Fp8WithCurrentScaling) {
   const ModelSpec recipe =
       good(kSmall + "[mixed_precision]\nrecipe = \"bf16_with_fp8_current_scaling_mixed\"\n");
