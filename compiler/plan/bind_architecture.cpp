@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "compiler/plan/binding.h"
 
@@ -110,29 +111,62 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
   spec.output_init_std = std / std::sqrt(2.0 * full_depth);
 }
 
+/// Tokens of the tokenizer that is known by its settings alone; none where the size lies in its files.
+std::optional<std::int64_t> tokens_of_null_tokenizer(EffectiveConfig& config) {
+  const Value type = config.value("tokenizer.tokenizer_type");
+  if (type != Value("NullTokenizer")) return std::nullopt;
+  auto tokens = config.integer("tokenizer.vocab_size", 1, kMostVocabulary - 1);
+  // Until Megatron Core 0.18 it adds an end of document (megatron/core/tokenizers/text/libraries/
+  // null_tokenizer.py, vocab_size).
+  static constexpr Version kCountsTheEnd{0, 18, 0, 0, 0};
+  const Version* core = config.schema().stack().version_of("megatron-core");
+  if (tokens && core != nullptr && *core < kCountsTheEnd) ++*tokens;
+  return tokens;
+}
+
+/// The release's own key for the size where `model.vocab_size` is none or unknown.
+void require_vocabulary(EffectiveConfig& config) {
+  const bool by_model = config.schema().find("model.vocab_size").spec != nullptr;
+  config.require(by_model ? "model.vocab_size" : "tokenizer.padded_vocab_size", "number of tokens");
+}
+
 void bind_vocabulary(EffectiveConfig& config, ModelSpec& spec) {
   Dims& dims = spec.dims;
   const std::string data = config.text("execute.data", "");
   const bool bytes = data == "text" || (data.empty() && config.is_set("dataset.path"));
   const Value stated = config.value("model.vocab_size");
+  const bool is_stated = !stated.is_none() && stated != Value(0);
+  const auto padded = config.integer("tokenizer.padded_vocab_size", 1, kMostVocabulary);
+  const auto of_tokenizer = tokens_of_null_tokenizer(config);
   constexpr std::int64_t kByteTokens = 256;
-  if (stated.is_none() && bytes) {
-    dims.vocab = kByteTokens;
-  } else {
-    dims.vocab = needed(config, "model.vocab_size", "number of tokens", kMostVocabulary);
+  if (is_stated) {
+    dims.vocab = config.integer("model.vocab_size", 1, kMostVocabulary, 1);
     if (bytes && stated.kind() == Value::Kind::integer && stated.integer() > 0 &&
         stated.integer() < kByteTokens) {
       config.problem("LW003", "model.vocab_size",
                      fmt::format("bytes of text need {} tokens, the model has {}", kByteTokens, dims.vocab),
                      "leave `model.vocab_size` out, or set it to 256 or more");
     }
+  } else if (bytes) {
+    dims.vocab = kByteTokens;
+  } else if (of_tokenizer || padded) {
+    dims.vocab = of_tokenizer.value_or(padded.value_or(1));
+  } else {
+    require_vocabulary(config);
+    dims.vocab = 1;
   }
   dims.padded_vocab = dims.vocab;
   const std::int64_t multiple =
       config.integer("model.make_vocab_size_divisible_by", 1, kMostVocabularyMultiple, 128);
-  if (config.boolean("model.should_pad_vocab", false))
+  // Megatron-LM pads always; Bridge where the tokenizer gives the size (training/setup.py,
+  // _validate_and_set_vocab_size).
+  const bool by_tokenizer = !is_stated && !bytes && of_tokenizer.has_value();
+  if (config.boolean("model.should_pad_vocab", false) || by_tokenizer)
     dims.padded_vocab = (dims.vocab + multiple - 1) / multiple * multiple;
-  spec.tied_head = config.boolean("model.share_embeddings_and_output_weights", true);
+  if (!is_stated && !bytes && padded) dims.padded_vocab = std::max(*padded, dims.vocab);
+  // Megatron-LM's argument says the opposite of Bridge's key.
+  spec.tied_head = config.boolean("model.share_embeddings_and_output_weights", true) &&
+                   !config.boolean("arguments.untie_embeddings_and_output_weights", false);
 }
 
 void bind_norm(EffectiveConfig& config, ModelSpec& spec) {

@@ -191,8 +191,10 @@ void bind_training(EffectiveConfig& config, ModelSpec& spec) {
   bind_rate_schedule(config, spec, batch, total_steps);
   bind_weight_decay(config, spec.optimizer);
   bind_data(config, spec);
-  spec.check_loss = config.boolean("rerun_state_machine.check_for_nan_in_loss", true);
-  spec.check_gradients = config.boolean("ddp.check_for_nan_in_grad", false);
+  // Megatron-LM's one argument for both; off there means off, whatever the default of the keys.
+  const bool checks = config.boolean("arguments.check_for_nan_in_loss_and_grad", true);
+  spec.check_loss = config.boolean("rerun_state_machine.check_for_nan_in_loss", true) && checks;
+  spec.check_gradients = config.boolean("ddp.check_for_nan_in_grad", false) && checks;
   // Every op of the runtime is deterministic; the switch asks for nothing more.
   config.boolean("model.deterministic_mode", false);
   spec.deterministic = true;

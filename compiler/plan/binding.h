@@ -1,6 +1,8 @@
 // The parts of bind_model, one per subject; each reads its keys and fills its part of the spec.
 #pragma once
 
+#include <string_view>
+
 #include "compiler/plan/effective_config.h"
 #include "compiler/plan/model_spec.h"
 
@@ -21,6 +23,8 @@ void bind_capture(EffectiveConfig& config, ModelSpec& spec);
 void check_warmup(EffectiveConfig& config, const ModelSpec& spec);
 // unsupported.cpp: refuses what the runtime cannot do; call before the others
 void refuse_unsupported(EffectiveConfig& config);
+/// Whether a setting of the key, or of its section, is refused unless it switches something off.
+bool is_refused_where_set(std::string_view path);
 /// Judges every setting that nothing has read; call last.
 void judge_unread_settings(EffectiveConfig& config);
 

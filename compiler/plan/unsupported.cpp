@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/plan/binding.h"
+#include "compiler/plan/key_roles.h"
 
 namespace capstan::plan {
 namespace {
@@ -74,6 +77,9 @@ constexpr std::array kLimits = {
           "other weight-decay groups than matrices and the rest"},
     Limit{"ddp.use_megatron_fsdp", kOff, "sharded parameters"},
     Limit{"ddp.use_custom_fsdp", kOff, "sharded parameters"},
+    Limit{"dist.use_megatron_fsdp", kOff, "sharded parameters"},
+    Limit{"ddp.delay_wgrad_compute", kOff, "delayed weight gradients"},
+    Limit{"ddp.fp4_param_gather", kOff, "parameters stored in fp4"},
     Limit{"dist.use_torch_fsdp2", kOff, "sharded parameters"},
     Limit{"train.rampup_batch_size", kOff, "a batch size that grows"},
     Limit{"train.decrease_batch_size_if_needed", kOff, "a batch size that changes"},
@@ -135,67 +141,34 @@ constexpr std::array kFeatures = {
     Feature{"arguments.kitchen_config_file", "has no quantisation by a file", kLeaveOut},
     Feature{"arguments.kitchen_recipe_number", "has no quantisation by a recipe's number", kLeaveOut},
     Feature{"arguments.te_precision_config_file", "has no precision by a file", kLeaveOut},
+    Feature{"arguments.moe_use_upcycling", "has no mixture-of-experts layers", kLeaveOut},
+    Feature{"arguments.dataloader_inter_document_masking", "has no attention masks within a sequence",
+            kLeaveOut},
+    Feature{"arguments.use_legacy_models", "has one form of the model", kLeaveOut},
+    Feature{"arguments.yaml_cfg", "does not read the file", "import the file and leave the argument out"},
+    Feature{"arguments.warmup", "does not read this argument", "give `scheduler.lr_warmup_fraction` instead"},
+    Feature{"arguments.batch_size", "does not read this argument", "give `train.micro_batch_size` instead"},
+    Feature{"arguments.model_parallel_size", "does not have tensor parallelism", kLeaveOut},
+    Feature{"arguments.checkpoint_activations", "does not read this argument",
+            "give `model.recompute_granularity` and `model.recompute_method` instead"},
+    Feature{"arguments.norm_epsilon", "does not read this argument",
+            "give `model.layernorm_epsilon` instead"},
+    Feature{"arguments.openai_gelu", "does not read this argument",
+            "give `model.activation_func = \"openai_gelu\"` instead"},
+    Feature{"arguments.apply_layernorm_1p", "does not have zero-centred norm weights", kLeaveOut},
+    Feature{"arguments.rotary_seq_len_interpolation_factor", "does not have interpolated rotary positions",
+            kLeaveOut},
+    Feature{"arguments.use_rope_scaling", "does not have scaled rotary positions", kLeaveOut},
+    Feature{"arguments.use_rotary_position_embeddings", "does not read this argument",
+            "give `model.position_embedding_type = \"rope\"` instead"},
+    Feature{"arguments.encoder_seq_length", "does not read this argument", "give `model.seq_length` instead"},
+    Feature{"arguments.decoder_num_layers", "does not read this argument", "give `model.num_layers` instead"},
+    Feature{"arguments.grad_reduce_in_bf16", "does not read this argument",
+            "give `ddp.grad_reduce_in_fp32 = false` instead"},
+    Feature{"arguments.accumulate_allreduce_grads_in_fp32", "does not read this argument",
+            "give `ddp.grad_reduce_in_fp32 = true` instead"},
+    Feature{"arguments.fake_process_group", "does not pretend to have further processes", kLeaveOut},
 };
-
-/// Settings that change neither what is computed nor how well: the framework's switches between kernels,
-/// allocators and communication that Capstan's runtime decides itself. Those of effect `model` or `numerics`
-/// in the schema stand here; others need no entry.
-constexpr std::array<std::string_view, 37> kWithoutEffect = {"model.account_for_embedding_in_pipeline_split",
-                                                             "model.account_for_loss_in_pipeline_split",
-                                                             "model.apply_rotary_pos_emb_in_fp32",
-                                                             "model.attention_softmax_in_fp32",
-                                                             "model.autocast_dtype",
-                                                             "model.barrier_with_L1_time",
-                                                             "model.batch_invariant_mode",
-                                                             "model.calculate_per_token_loss",
-                                                             "model.clone_scatter_output_in_embedding",
-                                                             "model.disable_bf16_reduced_precision_matmul",
-                                                             "model.disable_parameter_transpose_cache",
-                                                             "model.enable_autocast",
-                                                             "model.flash_attention_version",
-                                                             "model.hf_model_id",
-                                                             "model.init_model_with_meta_device",
-                                                             "model.max_position_embeddings",
-                                                             "model.memory_efficient_layer_norm",
-                                                             "model.persist_layer_norm",
-                                                             "model.restore_modelopt_state",
-                                                             "model.skip_getting_attention_mask_from_dataset",
-                                                             "model.tokenizer_path",
-                                                             "model.tokenizer_type",
-                                                             "model.tp_only_amax_red",
-                                                             "model.use_arbitrary_attention_mask",
-                                                             "model.use_cpu_initialization",
-                                                             "model.use_transformer_engine_full_layer_spec",
-                                                             "mixed_precision.autocast_dtype",
-                                                             "mixed_precision.autocast_enabled",
-                                                             "dataset.split",
-                                                             "optimizer.barrier_with_L1_time",
-                                                             "optimizer.log_num_zeros_in_grad",
-                                                             "optimizer.store_param_remainders",
-                                                             "scheduler.override_opt_param_scheduler",
-                                                             "scheduler.use_checkpoint_opt_param_scheduler",
-                                                             "ddp.average_in_collective",
-                                                             "optimizer.pin_cpu_grads",
-                                                             "optimizer.pin_cpu_params"};
-
-/// Keys that belong to a feature which is off, by prefix; the feature itself stands in kLimits.
-constexpr std::array<std::string_view, 17> kOfFeaturesThatAreOff = {"model.expert_tensor_parallel_size",
-                                                                    "model.moe_",
-                                                                    "model.mamba_",
-                                                                    "model.fp8_",
-                                                                    "model.fp4_",
-                                                                    "model.yarn_",
-                                                                    "model.mup_",
-                                                                    "model.mtp_",
-                                                                    "model.rope_scaling_",
-                                                                    "model.linear_",
-                                                                    "model.inference_",
-                                                                    "model.cpu_offloading_",
-                                                                    "model.dsa_",
-                                                                    "mixed_precision.fp8_",
-                                                                    "mixed_precision.fp4_",
-                                                                    "optimizer.muon_",
-                                                                    "optimizer.lion_"};
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -220,17 +193,6 @@ bool is_off(const Value& value) {
   return false;
 }
 
-bool defines_the_model(const EffectiveConfig& config, const std::string& path) {
-  const KeyView view = config.schema().find(path);
-  if (view.info == nullptr) return false;
-  static constexpr std::array<std::string_view, 8> kTrainingSections = {
-      "model", "optimizer", "scheduler", "train", "ddp", "dataset", "rng", "mixed_precision"};
-  if (std::find(kTrainingSections.begin(), kTrainingSections.end(), section_of(path)) ==
-      kTrainingSections.end())
-    return false;
-  return view.info->effect == KeyEffect::model || view.info->effect == KeyEffect::numerics;
-}
-
 /// Bridge copies `[mixed_precision]`, defaults included, over the fields of the same names in these sections
 /// (Megatron-Bridge, training/mixed_precision.py, setup).
 bool is_overwritten_by_precision(const EffectiveConfig& config, const std::string& path) {
@@ -253,17 +215,40 @@ void refuse_features(EffectiveConfig& config) {
   for (const Feature& feature : kFeatures) {
     const std::string_view wanted = feature.path;
     const bool whole_section = wanted.back() == '.';
+    bool told = false;
     for (const auto& [path, setting] : config.config().settings) {
       if (whole_section ? !starts_with(path, wanted) : path != wanted) continue;
-      if (is_off(setting.value)) continue;
+      if (is_off(setting.value)) {
+        if (whole_section) config.note_used(path);
+        continue;
+      }
       config.note_used(path);
+      if (told) continue;
+      told = whole_section;
       config.problem(
           "LW001", path,
           fmt::format("`{} = {}`: Capstan's runtime {}", path, to_text(setting.value), feature.subject),
           feature.way_out);
-      if (whole_section) break;
     }
   }
+}
+
+std::string quoted(const std::vector<std::string>& paths) {
+  std::string list;
+  for (const std::string& path : paths) list += (list.empty() ? "`" : ", `") + path + "`";
+  return list;
+}
+
+/// One warning for all: the training is what the config says, what stands beside it is left out.
+void report_not_done(EffectiveConfig& config,
+                     const std::map<std::string_view, std::vector<std::string>>& paths_by_subject) {
+  if (paths_by_subject.empty()) return;
+  std::string list;
+  for (const auto& [subject, paths] : paths_by_subject)
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", subject, quoted(paths));
+  config.problem("LW008", paths_by_subject.begin()->second.front(),
+                 fmt::format("the config asks for what a run by Capstan does not do: {}", list),
+                 "leave the keys out for a run by Capstan, or take the run as it is");
 }
 
 }  // namespace
@@ -286,37 +271,47 @@ void refuse_unsupported(EffectiveConfig& config) {
   }
 }
 
+bool is_refused_where_set(std::string_view path) {
+  for (const Limit& limit : kLimits)
+    if (path == limit.path) return true;
+  for (const Feature& feature : kFeatures) {
+    const std::string_view wanted = feature.path;
+    if (wanted.back() == '.' ? starts_with(path, wanted) : path == wanted) return true;
+  }
+  return false;
+}
+
 void judge_unread_settings(EffectiveConfig& config) {
-  // Read by the commands, by the choice of the stack, or given to the job's processes.
-  static constexpr std::array<std::string_view, 4> kForeignSections = {"target", "env", "execute", "cluster"};
+  // Read by the commands and by the choice of the stack.
+  static constexpr std::array<std::string_view, 3> kForeignSections = {"target", "execute", "cluster"};
   std::vector<std::string> without_effect;
+  std::map<std::string_view, std::vector<std::string>> not_done;  // by subject
   for (const auto& [path, setting] : config.config().settings) {
     if (config.was_used(path) || lists(kForeignSections, section_of(path))) continue;
     const std::optional<Value> standard = config.default_of(path);
     if (standard && *standard == setting.value) continue;
-    const bool of_feature =
-        std::any_of(kOfFeaturesThatAreOff.begin(), kOfFeaturesThatAreOff.end(),
-                    [&path = path](std::string_view prefix) { return starts_with(path, prefix); });
-    const bool overwritten = is_overwritten_by_precision(config, path);
-    if (overwritten) {
+    if (is_overwritten_by_precision(config, path)) {
       const Setting* by = config.config().find("mixed_precision" + path.substr(section_of(path).size()));
-      if (by != nullptr && by->value == setting.value) continue;
+      if (by == nullptr || by->value != setting.value) without_effect.push_back(path);
+      continue;
     }
-    if (!of_feature && !overwritten && !lists(kWithoutEffect, path) && defines_the_model(config, path)) {
+    const KeyRow* row = find_key_row(path);
+    if (row == nullptr) {
       config.problem("LW001", path,
                      fmt::format("Capstan's runtime does not know what `{} = {}` means for the model", path,
                                  to_text(setting.value)),
                      "leave the key out for a run by Capstan");
-      continue;
+    } else if (row->role == KeyRole::not_done && !is_off(setting.value)) {
+      not_done[row->subject].push_back(path);
+    } else if (row->role != KeyRole::translated) {
+      without_effect.push_back(path);
     }
-    without_effect.push_back(path);
   }
+  report_not_done(config, not_done);
   if (without_effect.empty()) return;
-  std::string list;
-  for (const std::string& path : without_effect) list += (list.empty() ? "`" : ", `") + path + "`";
   config.problem("LW007", without_effect.front(),
                  fmt::format("{} setting{} no effect in Capstan's own runtime: {}", without_effect.size(),
-                             without_effect.size() == 1 ? " has" : "s have", list));
+                             without_effect.size() == 1 ? " has" : "s have", quoted(without_effect)));
 }
 
 }  // namespace capstan::plan
