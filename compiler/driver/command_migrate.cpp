@@ -1,9 +1,11 @@
 #include "compiler/driver/command_migrate.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,125 +14,198 @@
 #include <CLI/CLI.hpp>
 
 #include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/migrate_file.h"
+#include "compiler/driver/migration_report.h"
+#include "compiler/driver/project_options.h"
+#include "compiler/driver/selection_options.h"
+#include "compiler/driver/solve_json.h"
+#include "compiler/driver/solve_session.h"
+#include "compiler/driver/suppressed_findings.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/driver/workspace.h"
+#include "compiler/driver/write_output.h"
 #include "compiler/fixes/apply.h"
-#include "compiler/fixes/migrate.h"
-#include "compiler/solve/check.h"
+#include "compiler/ruleset/message.h"
 #include "grammar/source/replace_file.h"
 
 namespace capstan {
 namespace {
 
 struct MigrateOptions {
-  std::string file;
-  std::string to;
-  bool write = false;
+  std::vector<std::string> files;
+  std::string to, output;
+  std::string format = "text";
+  bool write = false, diff = false;
+  ConfigOptions config;
+  SelectionOptions selection;
+  MigrateFileOptions migrate;
 };
 
-/// Texts that were edited, and the disk for all others.
-struct EditedReader : FileReader {
-  std::map<std::string, std::string> texts;
-  std::optional<std::string> read(const std::string& path, ReadFailure& failure) const override {
-    const auto found = texts.find(path);
-    return found == texts.end() ? disk_reader().read(path, failure) : std::optional(found->second);
-  }
-};
+/// What files become, over all that were given: path -> text before, text after.
+using Texts = std::map<std::string, std::pair<std::string, std::string>>;
 
-std::vector<Diagnostic> findings_of(Workspace& workspace, const PreparedConfig& prepared, Sink& sink) {
-  check({prepared.config, *prepared.schema, *prepared.rules, prepared.stack, workspace.sources()}, {}, sink);
-  std::vector<Diagnostic> findings = sink.take();
-  sort_for_output(findings);
-  return findings;
+void check_usage(const MigrateOptions& options) {
+  const bool standard_input =
+      std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
+  if (standard_input && options.files.size() > 1) throw UsageError("standard input (`-`) goes alone");
+  if (!options.output.empty() && options.files.size() > 1) throw UsageError("`--output` works on one file");
+  if (options.write && !options.output.empty())
+    throw UsageError("`--write` changes the files themselves, `--output` leaves them; give one of the two");
+  if (options.diff && (options.write || !options.output.empty()))
+    throw UsageError("`--diff` writes nothing; leave `--write` or `--output` out");
+  if (options.format == "json" &&
+      (options.output == "-" || (standard_input && options.output.empty() && !options.diff)))
+    throw UsageError(
+        "the migrated text goes to standard output; `--format json` needs `--diff` or `--output FILE` "
+        "beside it");
+  if (options.format == "json" && options.write && standard_input)
+    throw UsageError("standard input cannot be rewritten; give `--output FILE`");
 }
 
-std::size_t errors_in(const std::vector<Diagnostic>& findings) {
-  std::size_t errors = 0;
-  for (const Diagnostic& finding : findings) errors += finding.severity == Severity::error;
-  return errors;
+/// Whether the migrated text itself is what standard output gets.
+bool prints_text(const MigrateOptions& options, const std::string& path) {
+  return options.output == "-" || (path == "-" && options.output.empty() && !options.diff);
 }
 
-std::string verdict(const std::string& stack, const std::vector<Diagnostic>& findings) {
-  const std::size_t errors = errors_in(findings);
-  return fmt::format("{}: {} error{}, {} other finding{}\n", stack, errors, errors == 1 ? "" : "s",
-                     findings.size() - errors, findings.size() - errors == 1 ? "" : "s");
+/// A file that several of the given ones extend is written once.
+void merge(const std::string& path, const MigratedFile& result, Texts& all,
+           std::map<std::string, std::string>& by) {
+  for (const auto& [name, texts] : result.texts) {
+    const auto [known, is_new] = all.try_emplace(name, texts);
+    if (is_new)
+      by[name] = path;
+    else if (known->second != texts)
+      throw UsageError(
+          fmt::format("`{}` would have to become one text for `{}` and another one for `{}`; "
+                      "nothing was written",
+                      name, by[name], path));
+  }
 }
 
-int print_findings(const std::vector<Diagnostic>& findings, const Workspace& workspace, int code) {
-  std::fputs(render_concise(findings, workspace.sources(), {}, {}).c_str(), stdout);
-  return code;
-}
-
-int migrate(const MigrateOptions& options) {
-  Sink sink;
-  ConfigOptions config_options;
-  Workspace workspace(config_options, sink);
-  const Stack* to = workspace.schema().find_stack(options.to);
-  if (to == nullptr) {
-    std::vector<std::string> names;
-    for (const Stack& stack : workspace.schema().stacks()) names.push_back(stack.name);
-    const std::string near = nearest(options.to, names);
-    throw UsageError(fmt::format("no stack is named `{}`{}", options.to,
-                                 near.empty() ? "" : "; did you mean `" + near + "`?"));
-  }
-  const auto file = workspace.read_source(options.file, options.file, sink);
-  const auto before = file ? workspace.prepare(*file, sink) : std::nullopt;
-  if (!before) return print_findings(sink.diagnostics(), workspace, kExitFindings);
-  const std::string from_name = before->stack.stack.name;
-  const std::vector<Diagnostic> found_before = findings_of(workspace, *before, sink);
-
-  const Migration migration = plan_migration(before->config, *before->schema, workspace.view_of(*to));
-  std::vector<KeyChange> changes;
-  for (const Migration::Step& step : migration.steps) {
-    fmt::print("- {}\n", step.reason);
-    changes.insert(changes.end(), step.changes.begin(), step.changes.end());
-  }
-  changes.insert(changes.end(), migration.drops.begin(), migration.drops.end());
-  const EditPlan plan = plan_edits(changes, before->config, workspace.sources());
-  for (const std::string& clause : plan.by_hand) fmt::print("- by hand: {}\n", clause);
-  for (const std::string& clause : migration.lost) fmt::print("- cannot be carried over: {}\n", clause);
-
-  std::map<SourceId, std::vector<Edit>> by_source;
-  for (const Edit& edit : plan.edits) by_source[edit.span.source].push_back(edit);
-  EditedReader reader;
-  std::string main_text(workspace.sources()[*file].bytes());
-  for (auto& [source, edits] : by_source) {
-    const SourceFile& old = workspace.sources()[source];
-    std::optional<std::string> text = apply_edits(old.bytes(), std::move(edits));
-    if (!text) throw UsageError(fmt::format("the edits of `{}` overlap", old.name()));
-    fmt::print("{}", unified_diff(old.name(), old.bytes(), *text));
-    if (source == *file) main_text = *text;
-    reader.texts[old.name()] = std::move(*text);
-  }
-
-  const SourceId edited = workspace.sources().add(options.file, main_text, SourceKind::file);
-  const auto after = workspace.prepare(edited, reader, sink);
-  if (!after) return print_findings(sink.diagnostics(), workspace, kExitFindings);
-  const std::vector<Diagnostic> found_after = findings_of(workspace, *after, sink);
-  fmt::print("{}{}", verdict(from_name, found_before), verdict(to->name, found_after));
-  std::fputs(render_concise(found_after, workspace.sources(), {}, {}).c_str(), stdout);
-
-  if (options.write) {
-    for (const auto& [path, text] : reader.texts) {
-      if (const auto failure = replace_file(path, text)) {
-        throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
-      }
+/// True when every file became what it was to become.
+bool write_files(const Texts& texts) {
+  std::vector<std::string> written;
+  for (const auto& [path, both] : texts) {
+    if (path == "-") continue;
+    if (const auto failure = replace_file(path, both.second)) {
+      fmt::print(stderr, "capstan: cannot write `{}`: {}{}\n", path, *failure,
+                 written.empty() ? "" : fmt::format("; {} was written before", joined(written, "and")));
+      return false;
     }
+    written.push_back("`" + path + "`");
   }
-  const bool clean = plan.complete() && migration.lost.empty() && errors_in(found_after) == 0;
-  return clean ? kExitClean : kExitFindings;
+  return true;
+}
+
+std::optional<ProjectFile> project_of_all(const std::vector<std::string>& files) {
+  const std::optional<ProjectFile> project = project_for(files[0]);
+  for (const std::string& path : files) {
+    const std::optional<ProjectFile> other = project_for(path);
+    if ((other ? other->path : "") != (project ? project->path : ""))
+      throw UsageError("the files belong to different projects; migrate them one by one");
+  }
+  return project;
+}
+
+int migrate(MigrateOptions options) {
+  check_usage(options);
+  const std::optional<ProjectFile> project = project_of_all(options.files);
+  if (project) add_project(*project, options.config, options.selection);
+  Sink setup;
+  Workspace before(options.config, setup);
+  // The file as it will be states its release itself.
+  std::optional<Workspace> untargeted;
+  if (!options.config.target.empty() && setup.count(Severity::error) == 0) {
+    ConfigOptions without = options.config;
+    without.target.clear();
+    untargeted.emplace(without, setup);
+  }
+  if (setup.count(Severity::error) > 0) {
+    std::fputs(render_text(setup.diagnostics(), before.sources(), {}, {}).c_str(), stderr);
+    return kExitUsage;
+  }
+  Workspace& after = untargeted ? *untargeted : before;
+  const Stack& to = stack_named(before.schema(), options.to);
+  options.migrate.known = known_codes(before.rules());
+  options.migrate.selection = make_selection(options.selection, options.migrate.known);
+  options.migrate.date = today();
+
+  bool complete = true;
+  Texts texts;
+  std::map<std::string, std::string> changed_by;
+  std::vector<std::string> documents;
+  std::string out, report;
+  std::vector<std::pair<std::string, MigratedFile>> results;
+  for (const std::string& path : options.files) {
+    MigratedFile result = migrate_file(before, after, path, to, options.migrate);
+    if (result.readable && project && !project->target.empty() && project->target != to.name)
+      result.migration.notes.push_back(
+          fmt::format("`{}` says `target = \"{}\"`, which holds against what the file says: change it, too",
+                      project->path, project->target));
+    complete = complete && is_complete(result);
+    merge(path, result, texts, changed_by);
+    results.emplace_back(path, std::move(result));
+  }
+
+  const bool written = options.write && !texts.empty();
+  if (options.write && !write_files(texts)) return kExitUsage;
+  for (const auto& [path, result] : results) {
+    if (!result.readable) {
+      report += render_concise(result.problems, before.sources(), {}, {});
+    } else {
+      if (options.files.size() > 1) report += path + ":\n";
+      report += describe_changes(result, to);
+      std::string diffs;
+      for (const auto& [name, both] : result.texts) diffs += unified_diff(name, both.first, both.second);
+      if (options.diff)
+        out += diffs;
+      else if (!prints_text(options, path))
+        report += diffs;
+      report += describe_verdicts(result, to, before.sources(), after.sources());
+      if (prints_text(options, path)) out += result.text;
+      if (!options.output.empty() && options.output != "-")
+        write_output(options.output, result.text, before.sources());
+    }
+    if (options.format == "json")
+      documents.push_back(migration_json(path, result, to, before.sources(), after.sources(),
+                                         written && !result.texts.empty()));
+  }
+  if (options.format == "json") {
+    out = json_document(
+        fmt::format(R"({{"version":1,"to":{},"files":{}}})", json_of_text(to.name), json_list(documents)));
+  } else if (options.diff || prints_text(options, options.files[0])) {
+    std::fputs(report.c_str(), stderr);  // standard output is a patch or the text, and nothing else
+  } else {
+    out += report;
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  return complete && !(options.diff && !texts.empty()) ? kExitClean : kExitFindings;
 }
 
 }  // namespace
 
 void add_migrate_command(CLI::App& program, int& exit_code) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* command = program.add_subcommand("migrate", "rewrite a config for another release");
-  command->add_option("file", options->file, "config file")->required()->type_name("FILE");
+  CLI::App* command = program.add_subcommand("migrate", "rewrite configs for another release");
+  command
+      ->add_option("files", options->files,
+                   "config files, or - for standard input (the result goes to standard output)")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--to", options->to, "stack to migrate to, such as bridge-0.6")
       ->required()
       ->type_name("STACK");
   command->add_flag("--write", options->write, "rewrite the files instead of only showing the changes");
+  command->add_option("--output", options->output, "write the migrated text there (- is standard output)")
+      ->type_name("FILE");
+  command->add_flag("--diff", options->diff,
+                    "print a patch and nothing else; exit code 1 if anything would change");
+  command->add_flag("--keep-defaults", options->migrate.keep_defaults,
+                    "write down defaults that the new release changed");
+  command->add_option("--format", options->format, "format of the answer")
+      ->check(CLI::IsMember({"text", "json"}));
+  add_config_options(*command, options->config);
+  add_selection_options(*command, options->selection);
   command->callback([options, &exit_code] { exit_code = migrate(*options); });
 }
 

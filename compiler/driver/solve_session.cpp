@@ -84,7 +84,7 @@ const Stack& stack_named(const Schema& schema, const std::string& stack_name) {
   for (const Stack& known : schema.stacks()) names.push_back(known.name);
   const std::string near = nearest(stack_name, names);
   throw UsageError(near.empty() ? fmt::format("no stack is named `{}`", stack_name)
-                                : fmt::format("no stack is named `{}`; did you mean `{}`", stack_name, near));
+                                : fmt::format("no stack is named `{}`; did you mean `{}`?", stack_name, near));
 }
 
 namespace {

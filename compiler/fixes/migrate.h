@@ -9,24 +9,12 @@
 #include <vector>
 
 #include "compiler/config/config.h"
-#include "compiler/fixes/edit.h"
+#include "compiler/fixes/migration.h"
 #include "compiler/schema/schema.h"
 
 namespace capstan {
 
-struct Migration {
-  struct Step {
-    std::string
-        reason;  ///< "`model.cuda_graph_scope` is `model.cuda_graph_modules` from megatron-core 0.18.0 on"
-    std::vector<KeyChange> changes;
-  };
-  std::vector<Step> steps;
-  std::vector<KeyChange> drops;  ///< tables of sections that the release lacks, where the steps empty them
-  std::vector<std::string>
-      lost;  ///< "`model.x` was removed in ...; HINT": stays as it is, to be decided by a person
-};
-
-/// `config` is bound against `from`.
+/// `config` is bound against `from`. Empty for a config that states the release `to` already.
 Migration plan_migration(const Config& config, const SchemaView& from, const SchemaView& to);
 
 /// One key that a release lacks, said in its words: its name there, and the settings that are spelt otherwise
