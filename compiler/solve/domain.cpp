@@ -1,6 +1,7 @@
 #include "compiler/solve/domain.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "compiler/config/conform.h"
@@ -11,6 +12,11 @@ namespace {
 
 constexpr std::size_t kMostNumbers = 14;
 constexpr std::size_t kMostTokens = 48;
+
+/// What a rule looks for within a value ("(" of a call) is no value that anybody would set.
+bool has_letter_or_digit(const std::string& word) {
+  return std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+}
 
 bool same_choice(const Choice& a, const Choice& b) {
   return a.set == b.set && a.unknown == b.unknown && a.value == b.value;
@@ -254,7 +260,8 @@ std::optional<Domain> repair_domain(const Subject& subject, FactId fact) {
     for (const std::string& value : spec.values) add_value(Value(value));
     if (spec.values.empty() || spec.values_are_open) {
       for (const Value& literal : subject.book.candidates.literals(fact)) {
-        if (literal.kind() == Value::Kind::string) add_value(literal);
+        if (literal.kind() == Value::Kind::string && has_letter_or_digit(literal.string()))
+          add_value(literal);
       }
     }
   }
