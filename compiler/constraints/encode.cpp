@@ -28,25 +28,32 @@ std::string label_of(const std::string& key, const Choice& choice) {
 Encoding::Encoding(Smt& smt, const RuleIndex& index, const Facts& facts)
     : smt_(smt), index_(index), facts_(facts) {}
 
+std::string Encoding::Variable::choice_name(std::size_t choice) const {
+  return label_of(*name, domain.choices[choice]);
+}
+
 void Encoding::open(FactId key, Domain domain) {
-  Variable variable;
-  const std::string& name = facts_.names->name(key);
-  if (domain.choices.size() == 1 && !domain.any_subset) {
+  if (is_open(key)) return;
+  Variable& variable = variables_[key];
+  variable = {&facts_.names->name(key), std::move(domain), {}, kFalse, {}};
+  const std::size_t count = variable.domain.choices.size();
+  if (count == 1 && !variable.domain.any_subset) {
     variable.choices = {kTrue};
-  } else {
-    for (const Choice& choice : domain.choices)
-      variable.choices.push_back(smt_.variable(label_of(name, choice)));
-    std::vector<Term> all = variable.choices;
-    if (domain.any_subset) {
-      variable.subset = smt_.variable(name + " is a list");
-      all.push_back(variable.subset);
-      for (const std::string& token : domain.tokens)
-        variable.members.push_back(smt_.variable(name + " has " + token));
-    }
-    smt_.require_exactly_one(all);
+    return;
   }
-  variable.domain = std::move(domain);
-  variables_.insert_or_assign(key, std::move(variable));
+  variable.choices.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    variable.choices.push_back(smt_.variable([&variable, i] { return variable.choice_name(i); }));
+  std::vector<Term> all = variable.choices;
+  if (variable.domain.any_subset) {
+    variable.subset = smt_.variable([&variable] { return *variable.name + " is a list"; });
+    all.push_back(variable.subset);
+    for (std::size_t i = 0; i < variable.domain.tokens.size(); ++i) {
+      variable.members.push_back(
+          smt_.variable([&variable, i] { return *variable.name + " has " + variable.domain.tokens[i]; }));
+    }
+  }
+  smt_.require_exactly_one(all);
 }
 
 std::vector<FactId> Encoding::open_keys() const {

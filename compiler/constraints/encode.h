@@ -75,11 +75,12 @@ struct Condition {
   Term yes, no;
 };
 
+/// Must outlive the questions to its Smt: it names the variables.
 class Encoding {
  public:
   Encoding(Smt& smt, const RuleIndex& index, const Facts& facts);
 
-  /// Opens a key; before any term that depends on it was made.
+  /// Opens a key, before any term that depends on it was made; one that is open stays as it is.
   void open(FactId key, Domain domain);
   bool is_open(FactId key) const { return variables_.contains(key); }
   /// Open keys in ascending order.
@@ -110,10 +111,12 @@ class Encoding {
 
  private:
   struct Variable {
+    const std::string* name = nullptr;
     Domain domain;
     std::vector<Term> choices;
     Term subset = kFalse;
     std::vector<Term> members;
+    std::string choice_name(std::size_t choice) const;
   };
   struct SetView {
     std::vector<std::pair<Value, Term>> members;

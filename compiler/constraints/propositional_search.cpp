@@ -8,95 +8,122 @@ namespace capstan {
 std::uint32_t PropositionalSearch::new_variable() {
   const auto variable = static_cast<std::uint32_t>(variables_.size());
   variables_.emplace_back();
-  watches_.emplace_back();
-  watches_.emplace_back();
-  heap_insert(variable);
+  values_.resize(values_.size() + 2, 0);
+  watches_.resize(watches_.size() + 2);
   return variable;
 }
 
 void PropositionalSearch::assign(Literal literal, std::uint32_t reason) {
+  values_[literal] = 1;
+  values_[negation(literal)] = -1;
   Variable& variable = variables_[literal >> 1];
-  variable.value = (literal & 1u) != 0 ? -1 : 1;
-  variable.phase = variable.value;
+  variable.phase = (literal & 1u) != 0 ? -1 : 1;
   variable.level = level();
   variable.reason = reason;
   trail_.push_back(literal);
 }
 
-void PropositionalSearch::attach(std::uint32_t clause) {
-  const std::vector<Literal>& literals = clauses_[clause].literals;
-  watches_[literals[0]].push_back(clause);
-  watches_[literals[1]].push_back(clause);
+void PropositionalSearch::append(WatchList& list, std::uint32_t clause, std::size_t slot) {
+  clauses_[clause].next[slot] = kNone;
+  if (list.head == kNone) {
+    list.head = clause;
+  } else {
+    Clause& last = clauses_[list.tail];
+    const Literal watched = literals_[clauses_[clause].first + slot];
+    last.next[literals_[last.first] == watched ? 0 : 1] = clause;
+  }
+  list.tail = clause;
 }
 
-void PropositionalSearch::add_clause(std::vector<Literal> clause) {
+std::uint32_t PropositionalSearch::attach(std::span<const Literal> literals) {
+  const auto index = static_cast<std::uint32_t>(clauses_.size());
+  clauses_.push_back({static_cast<std::uint32_t>(literals_.size()),
+                      static_cast<std::uint32_t>(literals.size()),
+                      {kNone, kNone}});
+  literals_.insert(literals_.end(), literals.begin(), literals.end());
+  append(watches_[literals[0]], index, 0);
+  append(watches_[literals[1]], index, 1);
+  return index;
+}
+
+void PropositionalSearch::add_clause(std::span<const Literal> clause) {
   undo_to(0);
-  std::sort(clause.begin(), clause.end());
-  clause.erase(std::unique(clause.begin(), clause.end()), clause.end());
-  std::vector<Literal> kept;
-  for (std::size_t i = 0; i < clause.size(); ++i) {
-    if (i > 0 && clause[i] == negation(clause[i - 1])) return;  // always holds
-    if (value_of(clause[i]) > 0) return;
-    if (value_of(clause[i]) == 0) kept.push_back(clause[i]);
+  kept_.assign(clause.begin(), clause.end());
+  std::sort(kept_.begin(), kept_.end());
+  kept_.erase(std::unique(kept_.begin(), kept_.end()), kept_.end());
+  std::size_t open = 0;
+  Literal before = kNone;
+  for (const Literal literal : kept_) {
+    if (before != kNone && literal == negation(before)) return;  // always holds
+    if (value_of(literal) > 0) return;
+    before = literal;
+    if (value_of(literal) == 0) kept_[open++] = literal;
   }
-  if (kept.empty()) {
+  kept_.resize(open);
+  if (kept_.empty()) {
     contradiction_ = true;
-    return;
+  } else if (kept_.size() == 1) {
+    assign(kept_[0], kNone);
+  } else {
+    attach(kept_);
   }
-  if (kept.size() == 1) {
-    assign(kept[0], kNoReason);
-    return;
-  }
-  clauses_.push_back({std::move(kept)});
-  attach(static_cast<std::uint32_t>(clauses_.size() - 1));
 }
 
 std::uint32_t PropositionalSearch::propagate() {
   while (next_ < trail_.size()) {
     const Literal falsified = negation(trail_[next_++]);
-    std::vector<std::uint32_t>& watching = watches_[falsified];
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < watching.size(); ++i) {
-      const std::uint32_t index = watching[i];
-      std::vector<Literal>& literals = clauses_[index].literals;
-      if (literals[0] == falsified) std::swap(literals[0], literals[1]);
-      if (value_of(literals[0]) > 0) {
-        watching[kept++] = index;
-        continue;
+    WatchList& watching = watches_[falsified];
+    std::uint32_t* link = &watching.head;  // what leads to the clause at hand
+    std::uint32_t last = kNone;            // the clause before it that stays in the list
+    for (std::uint32_t index = watching.head; index != kNone;) {
+      Clause& clause = clauses_[index];
+      Literal* const literals = literals_.data() + clause.first;
+      if (literals[0] == falsified) {
+        std::swap(literals[0], literals[1]);
+        std::swap(clause.next[0], clause.next[1]);
       }
-      bool moved = false;
-      for (std::size_t j = 2; j < literals.size(); ++j) {
-        if (value_of(literals[j]) < 0) continue;
-        std::swap(literals[1], literals[j]);
-        watches_[literals[1]].push_back(index);
-        moved = true;
-        break;
+      const std::uint32_t next = clause.next[1];
+      const int other = value_of(literals[0]);
+      if (other <= 0) {
+        std::size_t free = 2;
+        while (free < clause.size && value_of(literals[free]) < 0) ++free;
+        if (free < clause.size) {
+          *link = next;
+          std::swap(literals[1], literals[free]);
+          append(watches_[literals[1]], index, 1);
+          index = next;
+          continue;
+        }
+        if (other < 0) {
+          next_ = trail_.size();
+          return index;  // the end of the list is where it was
+        }
+        assign(literals[0], index);
       }
-      if (moved) continue;
-      watching[kept++] = index;
-      if (value_of(literals[0]) < 0) {
-        for (++i; i < watching.size(); ++i) watching[kept++] = watching[i];
-        watching.resize(kept);
-        next_ = trail_.size();
-        return index;
-      }
-      assign(literals[0], index);
+      link = &clause.next[1];
+      last = index;
+      index = next;
     }
-    watching.resize(kept);
+    watching.tail = last;
   }
-  return kNoReason;
+  return kNone;
 }
 
 void PropositionalSearch::undo_to(std::uint32_t wanted) {
   if (level() <= wanted) return;
   const std::size_t start = level_starts_[wanted];
-  while (trail_.size() > start) {
-    const std::uint32_t variable = trail_.back() >> 1;
-    variables_[variable].value = 0;
-    variables_[variable].reason = kNoReason;
-    if (variables_[variable].heap_place < 0) heap_insert(variable);
-    trail_.pop_back();
+  for (std::size_t at = trail_.size(); at > start;) {
+    const Literal literal = trail_[--at];
+    const std::uint32_t variable = literal >> 1;
+    values_[literal] = 0;
+    values_[negation(literal)] = 0;
+    variables_[variable].reason = kNone;
+    if (!variables_[variable].bumped)
+      untouched_ = std::min(untouched_, variable);
+    else if (variables_[variable].heap_place < 0)
+      heap_insert(variable);
   }
+  trail_.resize(start);
   level_starts_.resize(wanted);
   next_ = trail_.size();
 }
@@ -104,19 +131,19 @@ void PropositionalSearch::undo_to(std::uint32_t wanted) {
 /// First unique implication point; gives the level to go back to. The asserted literal stands first.
 std::uint32_t PropositionalSearch::analyse(std::uint32_t conflict, std::vector<Literal>& learnt) {
   learnt.assign(1, 0);
-  std::vector<std::uint32_t> seen;
+  seen_.clear();
   std::size_t open = 0;
   std::size_t at = trail_.size();
   std::uint32_t clause = conflict;
   Literal resolved = 0;
   bool first = true;
   do {
-    for (const Literal literal : clauses_[clause].literals) {
+    for (const Literal literal : literals_of(clause)) {
       if (!first && literal == resolved) continue;
       Variable& variable = variables_[literal >> 1];
       if (variable.seen || variable.level == 0) continue;
       variable.seen = true;
-      seen.push_back(literal >> 1);
+      seen_.push_back(literal >> 1);
       bump(literal >> 1);
       if (variable.level == level())
         ++open;
@@ -131,7 +158,7 @@ std::uint32_t PropositionalSearch::analyse(std::uint32_t conflict, std::vector<L
     --open;
   } while (open > 0);
   learnt[0] = negation(resolved);
-  for (const std::uint32_t variable : seen) variables_[variable].seen = false;
+  for (const std::uint32_t variable : seen_) variables_[variable].seen = false;
   std::uint32_t back = 0;
   for (std::size_t i = 1; i < learnt.size(); ++i) {
     const std::uint32_t of_literal = variables_[learnt[i] >> 1].level;
@@ -147,26 +174,26 @@ std::uint32_t PropositionalSearch::analyse(std::uint32_t conflict, std::vector<L
 void PropositionalSearch::explain_failure(Literal assumption) {
   failed_.assign(1, assumption);
   if (level() == 0) return;
-  std::vector<std::uint32_t> seen{assumption >> 1};
+  seen_.assign(1, assumption >> 1);
   variables_[assumption >> 1].seen = true;
   for (std::size_t at = trail_.size(); at > level_starts_[0];) {
     const std::uint32_t variable = trail_[--at] >> 1;
     if (!variables_[variable].seen) continue;
-    if (variables_[variable].reason == kNoReason) {
+    if (variables_[variable].reason == kNone) {
       if (trail_[at] != assumption) failed_.push_back(trail_[at]);
       continue;
     }
-    for (const Literal literal : clauses_[variables_[variable].reason].literals) {
+    for (const Literal literal : literals_of(variables_[variable].reason)) {
       Variable& other = variables_[literal >> 1];
       if (other.seen || other.level == 0) continue;
       other.seen = true;
-      seen.push_back(literal >> 1);
+      seen_.push_back(literal >> 1);
     }
   }
-  for (const std::uint32_t variable : seen) variables_[variable].seen = false;
+  for (const std::uint32_t variable : seen_) variables_[variable].seen = false;
 }
 
-PropositionalSearch::Result PropositionalSearch::solve(const std::vector<Literal>& assumptions,
+PropositionalSearch::Result PropositionalSearch::solve(std::span<const Literal> assumptions,
                                                        std::uint64_t most_conflicts) {
   failed_.clear();
   undo_to(0);
@@ -175,7 +202,7 @@ PropositionalSearch::Result PropositionalSearch::solve(const std::vector<Literal
   std::uint64_t until_restart = 100;
   for (;;) {
     const std::uint32_t conflict = propagate();
-    if (conflict != kNoReason) {
+    if (conflict != kNone) {
       if (level() == 0) {
         contradiction_ = true;
         return Result::unsat;
@@ -184,18 +211,8 @@ PropositionalSearch::Result PropositionalSearch::solve(const std::vector<Literal
         undo_to(0);
         return Result::limit;
       }
-      std::vector<Literal> learnt;
-      const std::uint32_t back = analyse(conflict, learnt);
-      undo_to(back);
-      if (learnt.size() == 1) {
-        assign(learnt[0], kNoReason);
-      } else {
-        const Literal asserted = learnt[0];
-        clauses_.push_back({std::move(learnt)});
-        const auto index = static_cast<std::uint32_t>(clauses_.size() - 1);
-        attach(index);
-        assign(asserted, index);
-      }
+      undo_to(analyse(conflict, learnt_));
+      assign(learnt_[0], learnt_.size() == 1 ? kNone : attach(learnt_));
       if (conflicts == until_restart) {
         until_restart += until_restart / 2;
         undo_to(0);
@@ -211,26 +228,22 @@ PropositionalSearch::Result PropositionalSearch::solve(const std::vector<Literal
       }
       // An assumption that holds already still gets its level, so that levels and assumptions stay in step.
       level_starts_.push_back(trail_.size());
-      if (value_of(assumption) == 0) assign(assumption, kNoReason);
+      if (value_of(assumption) == 0) assign(assumption, kNone);
       continue;
     }
-    std::uint32_t next = kNoReason;
-    while (!heap_.empty() && next == kNoReason) {
-      const std::uint32_t candidate = heap_take();
-      if (variables_[candidate].value == 0) next = candidate;
-    }
-    if (next == kNoReason) {
-      model_.resize(variables_.size());
-      for (std::size_t i = 0; i < variables_.size(); ++i) model_[i] = variables_[i].value > 0;
+    const std::uint32_t next = next_to_decide();
+    if (next == kNone) {
+      model_ = values_;
       undo_to(0);
       return Result::sat;
     }
     level_starts_.push_back(trail_.size());
-    assign(2 * next + (variables_[next].phase > 0 ? 0u : 1u), kNoReason);
+    assign(2 * next + (variables_[next].phase > 0 ? 0u : 1u), kNone);
   }
 }
 
 void PropositionalSearch::bump(std::uint32_t variable) {
+  variables_[variable].bumped = true;  // it has a value now, and joins the heap when it loses it
   variables_[variable].activity += step_;
   if (variables_[variable].activity > 1e100) {
     for (Variable& one : variables_) one.activity *= 1e-100;
@@ -238,6 +251,18 @@ void PropositionalSearch::bump(std::uint32_t variable) {
   }
   if (variables_[variable].heap_place >= 0)
     heap_up(static_cast<std::size_t>(variables_[variable].heap_place));
+}
+
+/// The most active open variable; kNone when all have values.
+std::uint32_t PropositionalSearch::next_to_decide() {
+  while (!heap_.empty()) {
+    const std::uint32_t candidate = heap_take();
+    if (values_[2 * candidate] == 0) return candidate;
+  }
+  for (; untouched_ < variables_.size(); ++untouched_) {
+    if (values_[2 * untouched_] == 0 && !variables_[untouched_].bumped) return untouched_;
+  }
+  return kNone;
 }
 
 void PropositionalSearch::heap_insert(std::uint32_t variable) {

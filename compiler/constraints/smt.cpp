@@ -1,7 +1,8 @@
 #include "compiler/constraints/smt.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <utility>
 
 #include "compiler/constraints/propositional_search.h"
 #include "compiler/constraints/smt_z3.h"
@@ -36,72 +37,73 @@ struct Smt::Search {
   std::vector<Literal> literals;      // by term id; kAbsent: not translated
   std::vector<Literal> scopes;        // by push level above the first: switches its clauses on
   std::vector<std::size_t> added{0};  // by push level: how many of its required terms are clauses already
+  std::vector<std::uint32_t> stack;   // of one translation; kept for its memory, as are the next three
+  std::vector<Literal> clause, definition, question;
+  std::vector<Literal> failed;
 
-  Literal translate(Term term, const std::vector<TermNode>& nodes) {
-    if (literals.size() < nodes.size()) literals.resize(nodes.size(), kAbsent);
-    std::vector<std::uint32_t> stack{term.id};
+  Literal translate(Term term, const TermTable& terms) {
+    if (literals.size() < terms.size()) literals.resize(terms.size(), kAbsent);
+    if (literals[term.id] != kAbsent) return literals[term.id];
+    stack.assign(1, term.id);
     while (!stack.empty()) {
       const std::uint32_t id = stack.back();
       if (literals[id] != kAbsent) {
         stack.pop_back();
         continue;
       }
-      const TermNode& node = nodes[id];
-      bool ready = true;
-      for (const Term child : node.children) {
-        if (literals[child.id] == kAbsent) {
-          stack.push_back(child.id);
-          ready = false;
-        }
+      const std::span<const Term> children = terms.children(Term{id});
+      const std::size_t before = stack.size();
+      for (const Term child : children) {
+        if (literals[child.id] == kAbsent) stack.push_back(child.id);
       }
-      if (!ready) continue;
+      if (stack.size() > before) continue;
       stack.pop_back();
-      if (node.kind == TermNode::Kind::negation) {
-        literals[id] = PropositionalSearch::negation(literals[node.children[0].id]);
+      const TermTable::Kind kind = terms.kind(Term{id});
+      if (kind == TermTable::Kind::negation) {
+        literals[id] = PropositionalSearch::negation(literals[children[0].id]);
         continue;
       }
       const Literal own = 2 * engine.new_variable();
       literals[id] = own;
-      if (node.kind == TermNode::Kind::constant) engine.add_clause({id == kTrue.id ? own : own ^ 1u});
-      if (node.kind != TermNode::Kind::conjunction) continue;
-      std::vector<Literal> backward{own};
-      for (const Term child : node.children) {
+      if (kind == TermTable::Kind::constant) engine.add_clause({id == kTrue.id ? own : own ^ 1u});
+      if (kind != TermTable::Kind::conjunction) continue;
+      definition.assign(1, own);
+      for (const Term child : children) {
         engine.add_clause({own ^ 1u, literals[child.id]});
-        backward.push_back(literals[child.id] ^ 1u);
+        definition.push_back(literals[child.id] ^ 1u);
       }
-      engine.add_clause(std::move(backward));
+      engine.add_clause(definition);
     }
     return literals[term.id];
   }
 
-  void require(Term term, std::size_t level, const std::vector<TermNode>& nodes) {
-    std::vector<Literal> clause;
-    if (level > 0) clause.push_back(scopes[level - 1] ^ 1u);
-    const TermNode& node = nodes[term.id];
-    if (node.kind == TermNode::Kind::conjunction) {
-      for (const Term child : node.children) require(child, level, nodes);
+  void require(Term term, std::size_t level, const TermTable& terms) {
+    if (terms.kind(term) == TermTable::Kind::conjunction) {
+      for (const Term child : terms.children(term)) require(child, level, terms);
       return;
     }
+    clause.clear();
+    if (level > 0) clause.push_back(scopes[level - 1] ^ 1u);
     // A disjunction is a negated conjunction: its own clause, without a variable for the whole.
-    if (node.kind == TermNode::Kind::negation &&
-        nodes[node.children[0].id].kind == TermNode::Kind::conjunction) {
-      for (const Term child : nodes[node.children[0].id].children)
-        clause.push_back(translate(child, nodes) ^ 1u);
+    if (terms.kind(term) == TermTable::Kind::negation &&
+        terms.kind(terms.children(term)[0]) == TermTable::Kind::conjunction) {
+      for (const Term child : terms.children(terms.children(term)[0]))
+        clause.push_back(translate(child, terms) ^ 1u);
     } else {
-      clause.push_back(translate(term, nodes));
+      clause.push_back(translate(term, terms));
     }
-    engine.add_clause(std::move(clause));
+    engine.add_clause(clause);
   }
 
   /// Brings the clauses up to what is required now.
-  void follow(const std::vector<std::vector<Term>>& required, const std::vector<TermNode>& nodes) {
+  void follow(const std::vector<std::vector<Term>>& required, const TermTable& terms) {
     for (std::size_t level = 0; level < required.size(); ++level) {
       if (level > scopes.size()) {
         scopes.push_back(2 * engine.new_variable());
         added.push_back(0);
       }
       for (std::size_t& i = added[level]; i < required[level].size(); ++i)
-        require(required[level][i], level, nodes);
+        require(required[level][i], level, terms);
     }
   }
 
@@ -113,95 +115,90 @@ struct Smt::Search {
   }
 };
 
-Smt::Smt(SmtOptions options) : search_(std::make_unique<Search>()), options_(std::move(options)) {
-  nodes_.push_back({TermNode::Kind::constant, {}});
-  nodes_.push_back({TermNode::Kind::constant, {}});
-  names_.resize(2);
-}
+Smt::Smt(SmtOptions options) : search_(std::make_unique<Search>()), options_(std::move(options)) {}
 
 Smt::~Smt() = default;
 
-Term Smt::intern(TermNode node) {
-  std::uint64_t hash = static_cast<std::uint64_t>(node.kind) + 0x9e3779b97f4a7c15ull;
-  for (const Term child : node.children) hash = (hash ^ child.id) * 0x100000001b3ull + (hash >> 29);
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto entry = first; entry != last; ++entry) {
-    const TermNode& known = nodes_[entry->second];
-    if (known.kind == node.kind && known.children == node.children) return Term{entry->second};
-  }
-  const auto id = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back(std::move(node));
-  names_.emplace_back();
-  index_.emplace(hash, id);
-  return Term{id};
+Term Smt::variable(std::function<std::string()> name) {
+  const Term made = terms_.variable();
+  variables_.emplace_back(made, std::move(name));
+  return made;
 }
 
 Term Smt::variable(std::string name) {
-  const auto id = static_cast<std::uint32_t>(nodes_.size());
-  // The solver knows variables by name alone: equal names would be one variable.
-  if (!used_names_.insert(name).second) name += " #" + std::to_string(id);
-  nodes_.push_back({TermNode::Kind::variable, {}});
-  names_.push_back(std::move(name));
-  return Term{id};
+  return variable([name = std::move(name)] { return name; });
+}
+
+const std::vector<std::string>& Smt::names() {
+  names_.resize(terms_.size());
+  for (; named_ < variables_.size(); ++named_) {
+    const auto& [term, make] = variables_[named_];
+    // The solver knows variables by name alone: equal names would be one variable.
+    std::string name = make();
+    if (!used_names_.insert(name).second) name += " #" + std::to_string(term.id);
+    names_[term.id] = std::move(name);
+  }
+  return names_;
 }
 
 Term Smt::negate(Term a) {
   if (a == kFalse) return kTrue;
   if (a == kTrue) return kFalse;
-  if (nodes_[a.id].kind == TermNode::Kind::negation) return nodes_[a.id].children[0];
-  if (negations_.size() < nodes_.size()) negations_.resize(nodes_.size(), 0);
-  if (negations_[a.id] == 0) {
-    negations_[a.id] = static_cast<std::uint32_t>(nodes_.size());
-    nodes_.push_back({TermNode::Kind::negation, {a}});
-    names_.emplace_back();
-  }
-  return Term{negations_[a.id]};
+  if (terms_.kind(a) == TermTable::Kind::negation) return terms_.children(a)[0];
+  return terms_.negation(a);
 }
 
-Term Smt::all(std::vector<Term> terms) {
-  if (std::find(terms.begin(), terms.end(), kFalse) != terms.end()) return kFalse;
-  std::vector<Term> flat;
-  for (const Term term : terms) {
-    if (term == kTrue) continue;
-    if (nodes_[term.id].kind == TermNode::Kind::conjunction && nodes_[term.id].children.size() <= 8) {
-      flat.insert(flat.end(), nodes_[term.id].children.begin(), nodes_[term.id].children.end());
-    } else {
-      flat.push_back(term);
-    }
-  }
-  std::sort(flat.begin(), flat.end());
-  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
-  for (const Term term : flat) {
-    if (nodes_[term.id].kind == TermNode::Kind::negation &&
-        std::binary_search(flat.begin(), flat.end(), nodes_[term.id].children[0])) {
+Term Smt::conjunction_of_flat() {
+  std::sort(flat_.begin(), flat_.end());
+  flat_.erase(std::unique(flat_.begin(), flat_.end()), flat_.end());
+  for (const Term term : flat_) {
+    if (terms_.kind(term) == TermTable::Kind::negation &&
+        std::binary_search(flat_.begin(), flat_.end(), terms_.children(term)[0]))
       return kFalse;
-    }
   }
-  if (flat.empty()) return kTrue;
-  if (flat.size() == 1) return flat[0];
-  return intern({TermNode::Kind::conjunction, std::move(flat)});
+  if (flat_.empty()) return kTrue;
+  if (flat_.size() == 1) return flat_[0];
+  return terms_.conjunction(flat_);
 }
 
-Term Smt::any(std::vector<Term> terms) {
-  if (std::find(terms.begin(), terms.end(), kTrue) != terms.end()) return kTrue;
-  terms.erase(std::remove(terms.begin(), terms.end(), kFalse), terms.end());
-  if (terms.empty()) return kFalse;
-  if (terms.size() == 1) return terms[0];
-  for (Term& term : terms) term = negate(term);
-  return negate(all(std::move(terms)));
+Term Smt::all(std::span<const Term> terms) {
+  flat_.clear();
+  for (const Term term : terms) {
+    if (term == kFalse) return kFalse;
+    if (term == kTrue) continue;
+    const std::span<const Term> children = terms_.children(term);
+    if (terms_.kind(term) == TermTable::Kind::conjunction && children.size() <= 8)
+      flat_.insert(flat_.end(), children.begin(), children.end());
+    else
+      flat_.push_back(term);
+  }
+  return conjunction_of_flat();
+}
+
+Term Smt::any(std::span<const Term> terms) {
+  std::vector<Term> negated;
+  negated.reserve(terms.size());
+  for (const Term term : terms) {
+    if (term == kTrue) return kTrue;
+    if (term != kFalse) negated.push_back(term);
+  }
+  if (negated.empty()) return kFalse;
+  if (negated.size() == 1) return negated[0];
+  for (Term& term : negated) term = negate(term);
+  return negate(all(negated));
 }
 
 Term Smt::both(Term a, Term b) {
   if (a == kFalse || b == kFalse) return kFalse;
   if (a == kTrue || a == b) return b;
   if (b == kTrue) return a;
-  return all({a, b});
+  return all(std::array{a, b});
 }
 Term Smt::either(Term a, Term b) {
   if (a == kTrue || b == kTrue) return kTrue;
   if (a == kFalse || a == b) return b;
   if (b == kFalse) return a;
-  return any({a, b});
+  return negate(all(std::array{negate(a), negate(b)}));
 }
 Term Smt::same(Term a, Term b) {
   return choose(a, b, negate(b));
@@ -230,7 +227,7 @@ void Smt::require_exactly_one(const std::vector<Term>& terms) {
   for (std::size_t i = 1; i < terms.size(); ++i) {
     require(negate(both(seen, terms[i])));
     if (i + 1 == terms.size()) break;
-    const Term next = variable("ladder!" + std::to_string(nodes_.size()));
+    const Term next = variable([id = terms_.size()] { return "ladder!" + std::to_string(id); });
     require(implies(seen, next));
     require(implies(terms[i], next));
     seen = next;
@@ -267,35 +264,35 @@ Answer Smt::check(const std::vector<Term>& assumptions) {
   if (!options_.z3_only) {
     if (const auto answer = search(assumptions)) return *answer;
   }
-  const Answer answer = z3().check(nodes_, names_, required_, assumptions, model_, last_core_);
+  const Answer answer = z3().check(terms_, names(), required_, assumptions, model_, last_core_);
   has_model_ = answer == Answer::sat;
+  model_is_of_search_ = false;
   return answer;
 }
 
 std::optional<Answer> Smt::search(const std::vector<Term>& assumptions) {
   has_model_ = false;
   last_core_.clear();
-  search_->follow(required_, nodes_);
-  std::vector<PropositionalSearch::Literal> literals = search_->scopes;
-  for (const Term term : assumptions) literals.push_back(search_->translate(term, nodes_));
-  switch (search_->engine.solve(literals, kConflictsPerMillisecond * options_.timeout_ms)) {
+  search_->follow(required_, terms_);
+  std::vector<PropositionalSearch::Literal>& question = search_->question;
+  question = search_->scopes;
+  for (const Term term : assumptions) question.push_back(search_->translate(term, terms_));
+  switch (search_->engine.solve(question, kConflictsPerMillisecond * options_.timeout_ms)) {
     case PropositionalSearch::Result::sat:
-      model_.assign(nodes_.size(), 0);
-      for (std::size_t id = 0; id < search_->literals.size(); ++id) {
-        const PropositionalSearch::Literal literal = search_->literals[id];
-        if (literal == Search::kAbsent) continue;
-        model_[id] = search_->engine.value(literal >> 1) != ((literal & 1u) != 0) ? 1 : -1;
-      }
+      model_.assign(terms_.size(), 0);
       has_model_ = true;
+      model_is_of_search_ = true;
       return Answer::sat;
     case PropositionalSearch::Result::unsat: {
-      std::vector<PropositionalSearch::Literal> failed = search_->engine.failed();
+      std::vector<PropositionalSearch::Literal>& failed = search_->failed;
+      failed = search_->engine.failed();
       std::sort(failed.begin(), failed.end());
-      std::unordered_set<std::uint32_t> taken;
-      for (const Term term : assumptions) {
-        if (std::binary_search(failed.begin(), failed.end(), search_->literals[term.id]) &&
-            taken.insert(term.id).second)
-          last_core_.push_back(term);
+      const std::size_t scopes = search_->scopes.size();
+      for (std::size_t i = 0; i < assumptions.size(); ++i) {
+        const auto place = std::lower_bound(failed.begin(), failed.end(), question[scopes + i]);
+        if (place == failed.end() || *place != question[scopes + i]) continue;
+        if (std::find(last_core_.begin(), last_core_.end(), assumptions[i]) == last_core_.end())
+          last_core_.push_back(assumptions[i]);
       }
       return Answer::unsat;
     }
@@ -308,26 +305,46 @@ std::optional<Answer> Smt::search(const std::vector<Term>& assumptions) {
 bool Smt::value(Term term) const {
   if (term == kTrue) return true;
   if (term == kFalse || !has_model_) return false;
-  if (model_.size() < nodes_.size()) model_.resize(nodes_.size(), 0);
+  if (model_.size() < terms_.size()) model_.resize(terms_.size(), 0);
+  if (model_[term.id] != 0) return model_[term.id] > 0;
+  if (model_is_of_search_ && term.id < search_->literals.size() &&
+      search_->literals[term.id] != Search::kAbsent) {
+    model_[term.id] = search_->engine.holds(search_->literals[term.id]) ? 1 : -1;
+    return model_[term.id] > 0;
+  }
   std::vector<std::uint32_t> stack{term.id};
   while (!stack.empty()) {
     const std::uint32_t id = stack.back();
-    const TermNode& node = nodes_[id];
-    bool ready = model_[id] == 0;
-    for (std::size_t i = 0; ready && i < node.children.size(); ++i) {
-      if (model_[node.children[i].id] != 0) continue;
-      stack.push_back(node.children[i].id);
-      ready = false;
+    if (model_[id] != 0) {
+      stack.pop_back();
+      continue;
     }
-    if (model_[id] == 0 && !ready) continue;
-    stack.pop_back();
-    if (model_[id] != 0) continue;
+    if (model_is_of_search_ && id < search_->literals.size() && search_->literals[id] != Search::kAbsent) {
+      model_[id] = search_->engine.holds(search_->literals[id]) ? 1 : -1;
+      continue;
+    }
+    const std::span<const Term> children = terms_.children(Term{id});
+    const auto open =
+        std::find_if(children.begin(), children.end(), [this](Term child) { return model_[child.id] == 0; });
+    if (open != children.end()) {
+      stack.push_back(open->id);
+      continue;
+    }
     bool holds = false;
-    if (node.kind == TermNode::Kind::constant) holds = id == kTrue.id;
-    if (node.kind == TermNode::Kind::negation) holds = model_[node.children[0].id] < 0;
-    if (node.kind == TermNode::Kind::conjunction)
-      holds = std::all_of(node.children.begin(), node.children.end(),
-                          [this](Term child) { return model_[child.id] > 0; });
+    switch (terms_.kind(Term{id})) {
+      case TermTable::Kind::constant:
+        holds = id == kTrue.id;
+        break;
+      case TermTable::Kind::variable:  // no question mentioned it
+        break;
+      case TermTable::Kind::negation:
+        holds = model_[children[0].id] < 0;
+        break;
+      case TermTable::Kind::conjunction:
+        holds = std::all_of(children.begin(), children.end(),
+                            [this](Term child) { return model_[child.id] > 0; });
+        break;
+    }
     model_[id] = holds ? 1 : -1;
   }
   return model_[term.id] > 0;
@@ -373,6 +390,37 @@ Answer Smt::minimal_core(const std::vector<Term>& assumptions, std::vector<Term>
   return answer;
 }
 
+namespace {
+
+/// What it costs to break each term; few enough for one sorted array.
+struct Weights {
+  std::vector<std::pair<Term, std::uint64_t>> entries;
+
+  auto find(Term term) {
+    return std::lower_bound(entries.begin(), entries.end(), term,
+                            [](const auto& entry, Term wanted) { return entry.first < wanted; });
+  }
+  bool contains(Term term) {
+    const auto at = find(term);
+    return at != entries.end() && at->first == term;
+  }
+  /// Of a term that is there.
+  std::uint64_t of(Term term) { return find(term)->second; }
+  void add(Term term, std::uint64_t weight) {
+    const auto at = find(term);
+    if (at != entries.end() && at->first == term)
+      at->second += weight;
+    else
+      entries.insert(at, {term, weight});
+  }
+  void subtract(Term term, std::uint64_t weight) {
+    const auto at = find(term);
+    if ((at->second -= weight) == 0) entries.erase(at);
+  }
+};
+
+}  // namespace
+
 // Core-guided (MaxRes): all soft terms of at least some weight are assumed; a core of them costs its least
 // weight, and is replaced by terms that say "all but one". Heavy terms first, so that cores are about what
 // matters.
@@ -380,51 +428,56 @@ std::optional<Answer> Smt::minimize_by_search(const std::vector<SoftTerm>& soft,
                                               const std::vector<Term>& assumptions) {
   const auto possible = search(assumptions);
   if (!possible || *possible == Answer::unsat) return possible;
-  std::map<Term, std::uint64_t> weights;
+  Weights weights;
   for (const SoftTerm& entry : soft) {
-    if (entry.term != kTrue && entry.term != kFalse) weights[entry.term] += entry.weight;
+    if (entry.term != kTrue && entry.term != kFalse) weights.add(entry.term, entry.weight);
   }
   std::uint64_t least = 0;
-  for (const auto& [term, weight] : weights) least = std::max(least, weight);
+  for (const auto& [term, weight] : weights.entries) least = std::max(least, weight);
+  std::vector<Term> question, core;
   for (int round = 0; round < kMostCores; ++round) {
-    std::vector<Term> question = assumptions;
+    question = assumptions;
     std::uint64_t below = 0;
-    for (const auto& [term, weight] : weights) {
-      if (weight >= least)
-        question.push_back(term);
-      else
+    bool holds = has_model_;  // the last model does already
+    for (const auto& [term, weight] : weights.entries) {
+      if (weight < least) {
         below = std::max(below, weight);
+        continue;
+      }
+      question.push_back(term);
+      holds = holds && value(term);
     }
-    const auto answer = search(question);
-    if (!answer) return std::nullopt;
-    if (*answer == Answer::sat) {
+    if (!holds) {
+      const auto answer = search(question);
+      if (!answer) return std::nullopt;
+      holds = *answer == Answer::sat;
+    }
+    if (holds) {
       if (below == 0) return Answer::sat;
       least = below;
       continue;
     }
-    std::vector<Term> core;
+    core.clear();
     for (const Term term : last_core_) {
       if (weights.contains(term) &&
           std::find(assumptions.begin(), assumptions.end(), term) == assumptions.end())
         core.push_back(term);
     }
     for (std::size_t i = core.size(); i-- > 0 && core.size() > 1;) {
-      std::vector<Term> smaller = assumptions;
+      question = assumptions;
       for (std::size_t j = 0; j < core.size(); ++j) {
-        if (j != i) smaller.push_back(core[j]);
+        if (j != i) question.push_back(core[j]);
       }
-      if (search(smaller) == Answer::unsat) core.erase(core.begin() + static_cast<std::ptrdiff_t>(i));
+      if (search(question) == Answer::unsat) core.erase(core.begin() + static_cast<std::ptrdiff_t>(i));
     }
     if (core.empty()) return std::nullopt;  // a term that is assumed and soft at once
-    std::uint64_t cost = weights.at(core[0]);
-    for (const Term term : core) cost = std::min(cost, weights.at(term));
-    for (const Term term : core) {
-      if ((weights[term] -= cost) == 0) weights.erase(term);
-    }
+    std::uint64_t cost = weights.of(core[0]);
+    for (const Term term : core) cost = std::min(cost, weights.of(term));
+    for (const Term term : core) weights.subtract(term, cost);
     Term rest = core.back();
     for (std::size_t i = core.size() - 1; i-- > 0;) {
       const Term relaxed = either(core[i], rest);
-      if (relaxed != kTrue) weights[relaxed] += cost;
+      if (relaxed != kTrue) weights.add(relaxed, cost);
       rest = both(core[i], rest);
     }
   }
@@ -439,8 +492,9 @@ Answer Smt::minimize(const std::vector<SoftTerm>& soft, const std::vector<Term>&
   std::optional<Answer> answer;
   if (!options_.z3_only && !options_.transcript) answer = minimize_by_search(soft, assumptions);
   if (!answer) {
-    answer = z3().minimize(nodes_, names_, required_, soft, assumptions, model_);
+    answer = z3().minimize(terms_, names(), required_, soft, assumptions, model_);
     has_model_ = *answer == Answer::sat;
+    model_is_of_search_ = false;
   }
   if (*answer != Answer::sat) return *answer;
   for (const SoftTerm& entry : soft) {
@@ -450,7 +504,7 @@ Answer Smt::minimize(const std::vector<SoftTerm>& soft, const std::vector<Term>&
 }
 
 std::string Smt::smt2(const std::vector<Term>& assumptions) {
-  return z3().smt2(nodes_, names_, required_, assumptions);
+  return z3().smt2(terms_, names(), required_, assumptions);
 }
 
 }  // namespace capstan

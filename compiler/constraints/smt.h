@@ -5,24 +5,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-namespace capstan {
+#include "compiler/constraints/term_table.h"
 
-/// A Boolean term of one Smt. Equal ids are the same term; 0 is false, 1 is true.
-struct Term {
-  std::uint32_t id = 0;
-  friend bool operator==(Term, Term) = default;
-  friend auto operator<=>(Term, Term) = default;  // NOLINT(modernize-use-nullptr): it mistakes `<=>`
-};
-inline constexpr Term kFalse{0};
-inline constexpr Term kTrue{1};
+namespace capstan {
 
 enum class Answer { sat, unsat, undecided };
 const char* answer_name(Answer answer);
@@ -50,13 +44,6 @@ struct SoftTerm {
   std::uint32_t weight = 1;
 };
 
-/// What a term is made of.
-struct TermNode {
-  enum class Kind : std::uint8_t { constant, variable, negation, conjunction };
-  Kind kind;
-  std::vector<Term> children;  ///< conjunction: sorted, distinct, no negated pair; negation: one
-};
-
 class Smt {
  public:
   explicit Smt(SmtOptions options = {});
@@ -64,13 +51,18 @@ class Smt {
   Smt(const Smt&) = delete;
   Smt& operator=(const Smt&) = delete;
 
+  /// The name is asked for when a question goes to Z3 or is written down: what it is made of must last until
+  /// then.
+  Term variable(std::function<std::string()> name);
   Term variable(std::string name);
   Term constant(bool value) const { return value ? kTrue : kFalse; }
   Term negate(Term a);
   Term both(Term a, Term b);
   Term either(Term a, Term b);
-  Term all(std::vector<Term> terms);
-  Term any(std::vector<Term> terms);
+  Term all(std::span<const Term> terms);
+  Term any(std::span<const Term> terms);
+  Term all(std::initializer_list<Term> terms) { return all(std::span(terms.begin(), terms.size())); }
+  Term any(std::initializer_list<Term> terms) { return any(std::span(terms.begin(), terms.size())); }
   Term implies(Term a, Term b) { return either(negate(a), b); }
   Term same(Term a, Term b);
   Term choose(Term condition, Term then, Term otherwise);
@@ -102,23 +94,27 @@ class Smt {
   struct Search;
   class Z3;
 
-  Term intern(TermNode node);
+  /// Of the terms of flat_, whatever their order.
+  Term conjunction_of_flat();
+  /// The names of all variables, by term id.
+  const std::vector<std::string>& names();
   /// By the search alone; nothing when its limit was met. Leaves a model or a core.
   std::optional<Answer> search(const std::vector<Term>& assumptions);
   std::optional<Answer> minimize_by_search(const std::vector<SoftTerm>& soft,
                                            const std::vector<Term>& assumptions);
   Z3& z3();
 
-  std::vector<TermNode> nodes_;
-  std::vector<std::string> names_;        // by term id; empty for inner nodes
-  std::vector<std::uint32_t> negations_;  // by term id; 0: not made yet
+  TermTable terms_;
+  std::vector<std::pair<Term, std::function<std::string()>>> variables_;
+  std::vector<std::string> names_;  // by term id, as far as they were asked for; empty for inner terms
+  std::size_t named_ = 0;           // how many of variables_ have theirs in names_
   std::unordered_set<std::string> used_names_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> index_;
+  std::vector<Term> flat_;                      // of one term that is being made; kept for its memory
   std::vector<std::vector<Term>> required_{1};  // by push level
   std::vector<Term> last_core_;
   bool has_model_ = false;
-  mutable std::vector<std::int8_t>
-      model_;  // by term id: 1, -1; 0 not known yet (variables: absent, so false)
+  bool model_is_of_search_ = false;         // the search holds the values of the terms that it knows
+  mutable std::vector<std::int8_t> model_;  // by term id: 1, -1; 0 not known yet
   std::unique_ptr<Search> search_;
   std::unique_ptr<Z3> z3_;
   std::uint64_t questions_ = 0;

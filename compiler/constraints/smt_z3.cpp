@@ -41,8 +41,8 @@ struct Smt::Z3::Translation {
   std::vector<std::optional<z3::expr>> translated;  // by term id
   std::vector<std::uint32_t> variables;             // ids of translated variables
 
-  z3::expr translate(Term term, const Nodes& nodes, const Names& names) {
-    if (translated.size() < nodes.size()) translated.resize(nodes.size());
+  z3::expr translate(Term term, const TermTable& terms, const Names& names) {
+    if (translated.size() < terms.size()) translated.resize(terms.size());
     // An explicit stack: expressions may be deep.
     std::vector<std::uint32_t> stack{term.id};
     while (!stack.empty()) {
@@ -51,9 +51,9 @@ struct Smt::Z3::Translation {
         stack.pop_back();
         continue;
       }
-      const TermNode& node = nodes[id];
+      const std::span<const Term> children = terms.children(Term{id});
       bool ready = true;
-      for (const Term child : node.children) {
+      for (const Term child : children) {
         if (!translated[child.id]) {
           stack.push_back(child.id);
           ready = false;
@@ -61,20 +61,20 @@ struct Smt::Z3::Translation {
       }
       if (!ready) continue;
       stack.pop_back();
-      switch (node.kind) {
-        case TermNode::Kind::constant:
+      switch (terms.kind(Term{id})) {
+        case TermTable::Kind::constant:
           translated[id] = context.bool_val(id == kTrue.id);
           break;
-        case TermNode::Kind::variable:
+        case TermTable::Kind::variable:
           translated[id] = context.bool_const(names[id].c_str());
           variables.push_back(id);
           break;
-        case TermNode::Kind::negation:
-          translated[id] = !*translated[node.children[0].id];
+        case TermTable::Kind::negation:
+          translated[id] = !*translated[children[0].id];
           break;
-        case TermNode::Kind::conjunction: {
+        case TermTable::Kind::conjunction: {
           z3::expr_vector parts(context);
-          for (const Term child : node.children) parts.push_back(*translated[child.id]);
+          for (const Term child : children) parts.push_back(*translated[child.id]);
           translated[id] = z3::mk_and(parts);
           break;
         }
@@ -93,7 +93,7 @@ Smt::Z3::Z3(const SmtOptions& options)
     : options_(options), translation_(new Translation{options_.context->get(), {}, {}}) {}
 Smt::Z3::~Z3() = default;
 
-Answer Smt::Z3::check(const Nodes& nodes, const Names& names, const Levels& required,
+Answer Smt::Z3::check(const TermTable& terms, const Names& names, const Levels& required,
                       const std::vector<Term>& assumptions, std::vector<std::int8_t>& model,
                       std::vector<Term>& core) {
   z3::context& context = translation_->context;
@@ -105,7 +105,7 @@ Answer Smt::Z3::check(const Nodes& nodes, const Names& names, const Levels& requ
     params.set("rlimit", step_limit(options_));
     solver.set(params);
     for (const auto& level : required) {
-      for (const Term term : level) solver.add(translation_->translate(term, nodes, names));
+      for (const Term term : level) solver.add(translation_->translate(term, terms, names));
     }
     // Assumptions must be literals: each gets a name that implies it.
     z3::expr_vector literals(context);
@@ -113,12 +113,12 @@ Answer Smt::Z3::check(const Nodes& nodes, const Names& names, const Levels& requ
     for (const Term term : assumptions) {
       const z3::expr literal = context.bool_const(("assume!" + std::to_string(term.id)).c_str());
       if (!term_of_literal.emplace(Z3_get_ast_id(context, literal), term).second) continue;
-      solver.add(z3::implies(literal, translation_->translate(term, nodes, names)));
+      solver.add(z3::implies(literal, translation_->translate(term, terms, names)));
       literals.push_back(literal);
     }
     const z3::check_result result = solver.check(literals);
     if (result == z3::sat) {
-      translation_->read_model(solver.get_model(), nodes.size(), model);
+      translation_->read_model(solver.get_model(), terms.size(), model);
       return Answer::sat;
     }
     if (result == z3::unsat) {
@@ -139,7 +139,7 @@ Answer Smt::Z3::check(const Nodes& nodes, const Names& names, const Levels& requ
   return Answer::undecided;
 }
 
-Answer Smt::Z3::minimize(const Nodes& nodes, const Names& names, const Levels& required,
+Answer Smt::Z3::minimize(const TermTable& terms, const Names& names, const Levels& required,
                          const std::vector<SoftTerm>& soft, const std::vector<Term>& assumptions,
                          std::vector<std::int8_t>& model) {
   z3::context& context = translation_->context;
@@ -149,12 +149,12 @@ Answer Smt::Z3::minimize(const Nodes& nodes, const Names& names, const Levels& r
     params.set("rlimit", step_limit(options_));
     optimize.set(params);
     for (const auto& level : required) {
-      for (const Term term : level) optimize.add(translation_->translate(term, nodes, names));
+      for (const Term term : level) optimize.add(translation_->translate(term, terms, names));
     }
-    for (const Term term : assumptions) optimize.add(translation_->translate(term, nodes, names));
+    for (const Term term : assumptions) optimize.add(translation_->translate(term, terms, names));
     for (const SoftTerm& entry : soft) {
       if (entry.term == kTrue || entry.term == kFalse) continue;
-      optimize.add_soft(translation_->translate(entry.term, nodes, names), entry.weight);
+      optimize.add_soft(translation_->translate(entry.term, terms, names), entry.weight);
     }
     if (options_.transcript) {
       std::ostringstream text;
@@ -164,18 +164,18 @@ Answer Smt::Z3::minimize(const Nodes& nodes, const Names& names, const Levels& r
     const z3::check_result result = optimize.check();
     if (result == z3::unsat) return Answer::unsat;
     if (result != z3::sat) return Answer::undecided;
-    translation_->read_model(optimize.get_model(), nodes.size(), model);
+    translation_->read_model(optimize.get_model(), terms.size(), model);
     return Answer::sat;
   } catch (const z3::exception&) {
     return Answer::undecided;
   }
 }
 
-std::string Smt::Z3::smt2(const Nodes& nodes, const Names& names, const Levels& required,
+std::string Smt::Z3::smt2(const TermTable& terms, const Names& names, const Levels& required,
                           const std::vector<Term>& assumptions) {
   z3::solver copy(translation_->context);
   for (const auto& level : required) {
-    for (const Term term : level) copy.add(translation_->translate(term, nodes, names));
+    for (const Term term : level) copy.add(translation_->translate(term, terms, names));
   }
   std::string text = "; set-logic QF_FD\n" + copy.to_smt2();
   // Assumptions as named assertions, before the final check, so that another solver can give the core.
@@ -184,9 +184,9 @@ std::string Smt::Z3::smt2(const Nodes& nodes, const Names& names, const Levels& 
   std::string declared;
   std::size_t number = 0;
   for (const Term term : assumptions) {
-    const z3::expr literal = translation_->translate(term, nodes, names);
+    const z3::expr literal = translation_->translate(term, terms, names);
     std::string written = literal.to_string();
-    if (nodes[term.id].kind == TermNode::Kind::variable &&
+    if (terms.kind(term) == TermTable::Kind::variable &&
         text.find("(declare-fun " + written + " ") == std::string::npos) {
       declared += "(declare-fun " + written + " () Bool)\n";
     }

@@ -12,7 +12,6 @@ namespace capstan {
 
 class Smt::Z3 {
  public:
-  using Nodes = std::vector<TermNode>;
   using Names = std::vector<std::string>;
   using Levels = std::vector<std::vector<Term>>;
 
@@ -20,13 +19,13 @@ class Smt::Z3 {
   explicit Z3(const SmtOptions& options);
   ~Z3();
 
-  Answer check(const Nodes& nodes, const Names& names, const Levels& required,
+  Answer check(const TermTable& terms, const Names& names, const Levels& required,
                const std::vector<Term>& assumptions, std::vector<std::int8_t>& model,
                std::vector<Term>& core);
-  Answer minimize(const Nodes& nodes, const Names& names, const Levels& required,
+  Answer minimize(const TermTable& terms, const Names& names, const Levels& required,
                   const std::vector<SoftTerm>& soft, const std::vector<Term>& assumptions,
                   std::vector<std::int8_t>& model);
-  std::string smt2(const Nodes& nodes, const Names& names, const Levels& required,
+  std::string smt2(const TermTable& terms, const Names& names, const Levels& required,
                    const std::vector<Term>& assumptions);
 
  private:

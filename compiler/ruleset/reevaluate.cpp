@@ -1,6 +1,7 @@
 #include "compiler/ruleset/reevaluate.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace capstan {
 namespace {
@@ -28,17 +29,49 @@ void assign(Fact& fact, const Assignment& assignment) {
   fact.value = assignment.value;
 }
 
-Reevaluator::Reevaluator(const ActiveRules& rules, const Facts& facts)
+RuleDependences::RuleDependences(const ActiveRules& rules) {
+  const std::size_t facts = rules.set == nullptr ? 0 : rules.set->names.size();
+  std::vector<std::vector<std::uint32_t>> visits(facts);
+  std::vector<std::uint32_t> last_slot(facts, kNoSlot);
+  const auto visit = [&](FactId fact, std::uint32_t position) {
+    if (visits[fact].empty() || visits[fact].back() != position) visits[fact].push_back(position);
+  };
+  for (std::uint32_t position = 0; position < rules.items.size(); ++position) {
+    const RuleItem& item = rules.set->items[rules.items[position]];
+    read_starts_.push_back(static_cast<std::uint32_t>(reads_.size()));
+    first_slots_.push_back(static_cast<std::uint32_t>(slots_));
+    const auto read = [&](FactId fact) {
+      reads_.push_back({fact, last_slot[fact]});
+      visit(fact, position);
+    };
+    for (const FactId fact : item.reads) read(fact);
+    if (item.kind == RuleItem::Kind::rewrite) for_each_written(item, read);
+    for_each_written(item, [&](FactId fact) {
+      visit(fact, position);
+      last_slot[fact] = static_cast<std::uint32_t>(slots_++);
+    });
+  }
+  read_starts_.push_back(static_cast<std::uint32_t>(reads_.size()));
+  for (const std::vector<std::uint32_t>& of_fact : visits) {
+    visit_starts_.push_back(static_cast<std::uint32_t>(visits_.size()));
+    visits_.insert(visits_.end(), of_fact.begin(), of_fact.end());
+  }
+  visit_starts_.push_back(static_cast<std::uint32_t>(visits_.size()));
+}
+
+Reevaluator::Reevaluator(const ActiveRules& rules, const RuleDependences& dependences, const Facts& facts)
     : rules_(rules),
+      dependences_(dependences),
       facts_(facts),
       now_(facts),
       walk_(rules, now_),
-      violated_(rules.items.size(), 0),
       differs_(facts.values.size(), 0),
-      pending_(facts.values.size(), nullptr) {
-  for (std::size_t position = 0; position < rules.items.size(); ++position) {
+      holds_(facts.values.size(), RuleDependences::kNoSlot),
+      to_visit_((rules.items.size() + 63) / 64, 0) {
+  written_.reserve(dependences.slots());
+  for (std::uint32_t position = 0; position < rules.items.size(); ++position) {
     const RuleItem& item = rules.set->items[rules.items[position]];
-    violated_[position] = walk_.step(item) ? 1 : 0;
+    if (walk_.step(item)) violated_.push_back(position);
     for_each_written(item, [this](FactId fact) {
       written_.push_back(now_.values[fact]);
       touched_.push_back(fact);
@@ -52,58 +85,74 @@ std::vector<std::uint32_t> Reevaluator::violations(const std::vector<Assignment>
     assign(now_.values.at(change.fact), change);
     differs_[change.fact] = 1;
     touched_.push_back(change.fact);
+    for (const std::uint32_t position : dependences_.visits(change.fact))
+      to_visit_[position / 64] |= std::uint64_t{1} << (position % 64);
   }
   std::vector<std::uint32_t> items;
-  auto known = written_.cbegin();  // what the item at hand writes in the config itself
-  for (std::size_t position = 0; position < rules_.items.size(); ++position) {
-    const RuleItem& item = rules_.set->items[rules_.items[position]];
-    if (!is_affected(item)) {
-      if (violated_[position] != 0) items.push_back(rules_.items[position]);
-      for_each_written(item, [&](FactId fact) { keep(fact, *known++); });
-      continue;
+  auto known = violated_.cbegin();
+  const auto take_known = [&](std::uint32_t before) {
+    for (; known != violated_.cend() && *known < before; ++known) items.push_back(rules_.items[*known]);
+  };
+  for (std::size_t word = 0; word < to_visit_.size(); ++word) {
+    // What is visited later lies behind, in this word or in one to come.
+    while (to_visit_[word] != 0) {
+      const auto position =
+          static_cast<std::uint32_t>(64 * word + static_cast<std::size_t>(std::countr_zero(to_visit_[word])));
+      to_visit_[word] &= to_visit_[word] - 1;
+      const RuleItem& item = rules_.set->items[rules_.items[position]];
+      if (!is_affected(position)) {
+        for_each_written(item, [this](FactId fact) { differs_[fact] = 0; });
+        continue;
+      }
+      take_known(position);
+      if (known != violated_.cend() && *known == position) ++known;
+      bring_up_to_date(position);
+      if (walk_.step(item)) items.push_back(rules_.items[position]);
+      compare_written(position);
     }
-    for (const FactId fact : item.reads) bring_up_to_date(fact);
-    if (item.kind == RuleItem::Kind::rewrite)
-      for_each_written(item, [this](FactId fact) { bring_up_to_date(fact); });
-    if (walk_.step(item)) items.push_back(rules_.items[position]);
-    for_each_written(item, [&](FactId fact) { compare(fact, *known++); });
   }
+  take_known(static_cast<std::uint32_t>(rules_.items.size()));
   reset();
   return items;
 }
 
-bool Reevaluator::is_affected(const RuleItem& item) const {
-  const auto differs = [this](FactId fact) { return differs_[fact] != 0; };
-  return std::any_of(item.reads.begin(), item.reads.end(), differs) ||
-         (item.kind == RuleItem::Kind::rewrite &&
-          std::any_of(item.assignments.begin(), item.assignments.end(),
-                      [&](const ResolvedAction& action) { return differs(action.key); }));
+bool Reevaluator::is_affected(std::uint32_t position) const {
+  const auto reads = dependences_.reads(position);
+  return std::any_of(reads.begin(), reads.end(),
+                     [this](const RuleDependences::Read& read) { return differs_[read.fact] != 0; });
 }
 
-void Reevaluator::bring_up_to_date(FactId fact) {
-  if (pending_[fact] == nullptr) return;
-  now_.values[fact] = *pending_[fact];
-  pending_[fact] = nullptr;
-  touched_.push_back(fact);
+void Reevaluator::bring_up_to_date(std::uint32_t position) {
+  for (const RuleDependences::Read& read : dependences_.reads(position)) {
+    if (holds_[read.fact] == read.slot) continue;
+    now_.values[read.fact] = written_[read.slot];
+    holds_[read.fact] = read.slot;
+    touched_.push_back(read.fact);
+  }
 }
 
-void Reevaluator::compare(FactId fact, const Fact& known) {
-  differs_[fact] = identical(now_.values[fact], known) ? 0 : 1;
-  pending_[fact] = nullptr;
-  touched_.push_back(fact);
+void Reevaluator::compare_written(std::uint32_t position) {
+  std::uint32_t slot = dependences_.first_slot(position);
+  for_each_written(rules_.set->items[rules_.items[position]], [&](FactId fact) {
+    differs_[fact] = identical(now_.values[fact], written_[slot]) ? 0 : 1;
+    holds_[fact] = slot++;
+    touched_.push_back(fact);
+    if (differs_[fact] != 0) visit_readers(fact, position);
+  });
 }
 
-void Reevaluator::keep(FactId fact, const Fact& known) {
-  differs_[fact] = 0;
-  pending_[fact] = &known;
+void Reevaluator::visit_readers(FactId fact, std::uint32_t after) {
+  const auto visits = dependences_.visits(fact);
+  for (auto at = std::upper_bound(visits.begin(), visits.end(), after); at != visits.end(); ++at)
+    to_visit_[*at / 64] |= std::uint64_t{1} << (*at % 64);
 }
 
 void Reevaluator::reset() {
   for (const FactId fact : touched_) {
     now_.values[fact] = facts_.values[fact];
     differs_[fact] = 0;
+    holds_[fact] = RuleDependences::kNoSlot;
   }
-  std::fill(pending_.begin(), pending_.end(), nullptr);
   touched_.clear();
 }
 

@@ -245,7 +245,7 @@ std::vector<FactId> ids_of(const std::vector<std::string>& paths, const FactName
 }  // namespace
 
 RuleBook::RuleBook(const SchemaView& schema_view, const ActiveRules& active)
-    : schema(schema_view), rules(active), index(active), candidates(index) {
+    : schema(schema_view), rules(active), index(active), candidates(index), dependences(active) {
   if (active.set == nullptr) return;
   const FactNames& names = active.set->names;
   keys.reserve(names.size());
@@ -275,7 +275,7 @@ bool Subject::is_open(FactId fact) const {
 }
 
 Reevaluator& Subject::variants() const {
-  if (!variants_) variants_ = std::make_unique<Reevaluator>(book.rules, facts);
+  if (!variants_) variants_ = std::make_unique<Reevaluator>(book.rules, book.dependences, facts);
   return *variants_;
 }
 

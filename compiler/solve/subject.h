@@ -45,6 +45,7 @@ struct RuleBook {
   ActiveRules rules;
   RuleIndex index;
   Candidates candidates;
+  RuleDependences dependences;
   std::vector<KeyView> keys;       ///< by fact
   std::vector<FactId> changeable;  ///< facts that a config of the stack can set for the framework; sorted
   RuleBook(const SchemaView& schema_view, const ActiveRules& active);
