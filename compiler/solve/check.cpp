@@ -24,12 +24,12 @@ std::string stated(const Subject& subject, FactId fact) {
 
 class Reporter {
  public:
-  Reporter(const CheckRequest& request, const Subject& subject, const CheckOptions& options)
-      : request_(request), options_(options), book_(subject.book), subject_(subject) {}
+  Reporter(const CheckRequest& request, const Subject& subject, ConflictMemo& memo,
+           const CheckOptions& options)
+      : request_(request), options_(options), book_(subject.book), subject_(subject), memo_(memo) {}
 
   std::vector<Finding> run(const Evaluation& evaluation) {
     std::vector<const Violation*> shown_violations;
-    std::vector<std::uint32_t> checks;
     std::map<FactId, std::vector<std::string>> missing;
     std::set<std::string> undecided;
     for (const Violation& violation : evaluation.violations) {
@@ -46,11 +46,8 @@ class Reporter {
       }
       if (item.kind == RuleItem::Kind::rewrite && item.silent && item.message.empty()) continue;
       shown_violations.push_back(&violation);
-      if (item.kind == RuleItem::Kind::check) checks.push_back(*position);
     }
     std::vector<Finding> findings;
-    std::optional<Explainer> explainer;
-    if (options_.explain && !checks.empty()) explainer.emplace(subject_, checks, solver_limit());
     std::vector<Interaction> interactions;
     std::vector<std::string> interaction_owner;
     for (const Violation* violation : shown_violations) {
@@ -67,13 +64,9 @@ class Reporter {
       const std::uint32_t position = *book_.index.position_of(violation->item);
       std::vector<Participant> participants;
       std::optional<Interaction> interaction;
-      if (item.kind == RuleItem::Kind::check && explainer) {
-        const Conflict conflict = explainer->explain(position);
+      if (item.kind == RuleItem::Kind::check && options_.explain) {
+        const Conflict conflict = memo_.explain(subject_, position, solver_limit());
         participants = conflict.participants;
-        for (Participant& participant : participants) {
-          if (participant.elements.empty() && is_changeable(subject_, participant.fact))
-            participant.elements = elements_at_fault(subject_, position, participant.fact);
-        }
         interaction = find_interaction(subject_, conflict, solver_limit());
         // A chain that names no further setting explains nothing.
         const auto takes_part = [&](FactId fact) {
@@ -121,8 +114,17 @@ class Reporter {
   /// The launcher may set what the config's text does not: with no environment stated at all, a check that
   /// some environment passes is no error.
   bool lacks_environment(const Violation& violation) {
+    const auto position = book_.index.position_of(violation.item);
+    if (!position || !reads_environment(*position)) return false;
     if (!environment_lack_) find_environment_lack();
     return std::binary_search(environment_lack_->begin(), environment_lack_->end(), violation.item);
+  }
+
+  bool reads_environment(std::uint32_t position) const {
+    const std::vector<FactId>& inputs = book_.index.inputs(position);
+    return std::any_of(inputs.begin(), inputs.end(), [this](FactId fact) {
+      return section_of(subject_.name(fact)) == kEnvironmentSection;
+    });
   }
 
   void find_environment_lack() {
@@ -371,6 +373,7 @@ class Reporter {
   const CheckOptions& options_;
   const RuleBook& book_;
   const Subject& subject_;
+  ConflictMemo& memo_;
   /// Checks that are undecided when the environment is unknown, sorted; none where it is stated.
   std::optional<std::vector<std::uint32_t>> environment_lack_;
 };
@@ -392,7 +395,7 @@ std::vector<Finding> find_violations(const CheckRequest& request, Judgement& jud
                                      const CheckOptions& options) {
   // A clean config is the common case: it needs no index, no solver.
   if (judgement.evaluation().violations.empty()) return {};
-  return Reporter(request, judgement.subject(), options).run(judgement.evaluation());
+  return Reporter(request, judgement.subject(), judgement.memo(), options).run(judgement.evaluation());
 }
 
 void check(const CheckRequest& request, const CheckOptions& options, Sink& sink) {

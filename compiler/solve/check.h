@@ -54,6 +54,7 @@ class Judgement {
   /// Made on first use: a clean config is no subject of questions.
   const Subject& subject();
   const RuleBook& book() { return shared_.book(); }
+  ConflictMemo& memo() { return shared_.memo(); }
   /// Facts of another config on the same stack.
   Facts facts_of(const Config& config) { return shared_.facts_of(config); }
 

@@ -1,6 +1,6 @@
-// What the checks of many configs of one stack share: its rules, the facts that no config sets, and the rules
-// indexed for the solver. Each part is made on first use, since a clean config needs no index. Not
-// thread-safe.
+// What the checks of many configs of one stack share: its rules, the facts that no config sets, the rules
+// indexed for the solver, and what was explained before. Each part is made on first use, since a clean config
+// needs no index. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "compiler/facts/derive.h"
 #include "compiler/ruleset/rule.h"
 #include "compiler/schema/schema.h"
+#include "compiler/solve/conflict_memo.h"
 #include "compiler/solve/subject.h"
 
 namespace capstan {
@@ -27,12 +28,14 @@ class StackRules {
     if (!book_) book_.emplace(schema_, rules_);
     return *book_;
   }
+  ConflictMemo& memo() { return memo_; }
 
  private:
   const SchemaView& schema_;
   const ActiveRules& rules_;
   std::optional<StackFacts> facts_;
   std::optional<RuleBook> book_;
+  ConflictMemo memo_;
 };
 
 }  // namespace capstan
