@@ -438,21 +438,15 @@ std::optional<Answer> Smt::minimize_by_search(const std::vector<SoftTerm>& soft,
   for (int round = 0; round < kMostCores; ++round) {
     question = assumptions;
     std::uint64_t below = 0;
-    bool holds = has_model_;  // the last model does already
     for (const auto& [term, weight] : weights.entries) {
-      if (weight < least) {
+      if (weight >= least)
+        question.push_back(term);
+      else
         below = std::max(below, weight);
-        continue;
-      }
-      question.push_back(term);
-      holds = holds && value(term);
     }
-    if (!holds) {
-      const auto answer = search(question);
-      if (!answer) return std::nullopt;
-      holds = *answer == Answer::sat;
-    }
-    if (holds) {
+    const auto answer = search(question);
+    if (!answer) return std::nullopt;
+    if (*answer == Answer::sat) {
       if (below == 0) return Answer::sat;
       least = below;
       continue;
