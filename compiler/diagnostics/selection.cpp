@@ -76,7 +76,8 @@ std::vector<std::string> unknown_selectors(const Selection& selection, const std
 
 std::size_t apply_selection(std::vector<Diagnostic>& diagnostics, const Selection& selection,
                             const std::vector<KnownCode>& known) {
-  if (diagnostics.empty()) return 0;
+  const bool keeps_all = selection.select.empty() && selection.ignore.empty() && selection.severities.empty();
+  if (diagnostics.empty() || keeps_all) return 0;
   std::unordered_map<std::string_view, const KnownCode*> by_code;
   for (const KnownCode& code : known) by_code.emplace(code.code, &code);
   const auto dropped = [&](Diagnostic& diagnostic) {

@@ -17,10 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/conformance_table.h"
 #include "compiler/driver/workspace.h"
 #include "compiler/embed/embedded.h"
 #include "compiler/schema/schema_binary.h"
 #include "compiler/solve/check.h"
+#include "tests/support/case_text.h"
+#include "tests/support/conformance_tables.h"
 
 extern char** environ;
 
@@ -176,26 +179,71 @@ void process_on_broken_file(benchmark::State& state) {
 }
 BENCHMARK(process_on_broken_file)->UseManualTime()->Unit(benchmark::kMillisecond);
 
+constexpr int kFiles = 1000;
+
 /// Process start included; one process, one thread.
+void measure_batch(benchmark::State& state, const Folder& folder, const char* format) {
+  measure(state, {"lint", "--no-project", "--format", format, folder.path()});
+  const double files = kFiles * static_cast<double>(state.iterations());
+  state.counters["files_per_second"] = benchmark::Counter(files, benchmark::Counter::kIsRate);
+  // Of the processor's time, for machines that do other work beside.
+  state.counters["files_per_cpu_second"] = 1e3 * kFiles / state.counters["cpu_ms"];
+}
+
 void process_on_thousand_files(benchmark::State& state) {
   const Folder folder;
-  for (int index = 0; index < 1000; ++index)
+  for (int index = 0; index < kFiles; ++index)
     folder.write("f" + std::to_string(index) + ".toml", usual_config(8 + index));
-  measure(state, {"lint", "--no-project", "--format", "concise", folder.path()});
-  state.counters["files_per_second"] =
-      benchmark::Counter(1000.0 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  measure_batch(state, folder, "concise");
 }
 BENCHMARK(process_on_thousand_files)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 void process_on_thousand_broken_files(benchmark::State& state) {
   const Folder folder;
-  for (int index = 0; index < 1000; ++index)
+  for (int index = 0; index < kFiles; ++index)
     folder.write("f" + std::to_string(index) + ".toml", broken_config(8 + index));
-  measure(state, {"lint", "--no-project", "--format", "concise", folder.path()});
-  state.counters["files_per_second"] =
-      benchmark::Counter(1000.0 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  measure_batch(state, folder, "concise");
 }
 BENCHMARK(process_on_thousand_broken_files)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+/// Configs of all kinds for all releases, of which the real framework rejects more than half: cases of the
+/// conformance tables at equal distances.
+void write_mixed_files(const Folder& folder) {
+  const ConformanceTables tables;
+  ConformanceCases cases;
+  for (const char* dialect : {"legacy", "scope", "modules"})
+    read_cases(tables.path_of(std::string("cases-") + dialect + ".jsonl"), cases);
+  constexpr std::size_t kDistance = 77;
+  std::size_t number = 0;
+  int written = 0;
+  for (const char* table : kConformanceTables) {
+    const std::string path = tables.path_of(std::string("verdicts-") + table + ".jsonl");
+    const auto stack = stack_of_table(path, builtin_schema());
+    if (!stack) throw std::runtime_error(std::string("no stack fits ") + table);
+    const SchemaView schema(builtin_schema(), *stack);
+    for (const RealVerdict& verdict : read_verdicts(path)) {
+      if (number++ % kDistance != 0 || written == kFiles) continue;
+      folder.write("f" + std::to_string(written++) + ".toml",
+                   case_text(cases.at(verdict.id), *stack, schema));
+    }
+  }
+  if (written != kFiles) throw std::runtime_error("the tables hold too few cases");
+}
+
+void process_on_thousand_mixed_files(benchmark::State& state) {
+  const Folder folder;
+  write_mixed_files(folder);
+  measure_batch(state, folder, "concise");
+}
+BENCHMARK(process_on_thousand_mixed_files)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+/// The same with ways out searched and checked for each finding.
+void process_that_mends_thousand_mixed_files(benchmark::State& state) {
+  const Folder folder;
+  write_mixed_files(folder);
+  measure_batch(state, folder, "text");
+}
+BENCHMARK(process_that_mends_thousand_mixed_files)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 void process_that_prints_its_version(benchmark::State& state) {
   measure(state, {"--version"});

@@ -20,40 +20,11 @@
 #include "compiler/driver/fix_file.h"
 #include "compiler/driver/selection_options.h"
 #include "compiler/driver/workspace.h"
+#include "tests/support/case_text.h"
 #include "tests/support/conformance_tables.h"
 
 namespace capstan {
 namespace {
-
-constexpr const char* kTables[] = {"bridge-0.2.1", "bridge-0.3.0", "bridge-0.4.0", "bridge-0.5.0",
-                                   "bridge-0.6.0", "bridge-head",  "core-0.14.0",  "core-0.15.0",
-                                   "core-0.16.0",  "core-0.17.0",  "core-0.18.0",  "core-0.19.0",
-                                   "core-head"};
-
-/// The case as a user would write it. An explicit none that differs from the default is the string "none".
-std::string text_of(const ConformanceCase& one, const Stack& stack, const SchemaView& schema) {
-  std::map<std::string, std::string> sections;
-  for (const auto& [path, setting] : one.config.settings) {
-    const std::size_t dot = path.find('.');
-    if (dot == std::string::npos) continue;
-    Value value = setting.value;
-    if (value.is_none()) {
-      const KeyView view = schema.find(path);
-      if (view.spec == nullptr || !view.spec->has_default || view.spec->default_value.is_none() ||
-          !view.spec->type.none)
-        continue;
-      value = Value("none");
-    }
-    sections[path.substr(0, dot)] +=
-        fmt::format("{} = {}\n", to_text(Value(path.substr(dot + 1))), to_text(value));
-  }
-  sections["target"] += fmt::format("stack = \"{}\"\n", stack.name);
-  for (const auto& [component, version] : one.components)
-    sections["target"] += fmt::format("{} = \"{}\"\n", component, to_text(version));
-  std::string text;
-  for (const auto& [section, keys] : sections) text += fmt::format("[{}]\n{}", section, keys);
-  return text;
-}
 
 struct Outcome {
   std::size_t rejected = 0;   ///< by the real code
@@ -132,7 +103,7 @@ Outcome run_table(const ConformanceTables& tables, const ConformanceCases& cases
       options.selection = make_selection({}, options.known);
     }
     ++outcome.rejected;
-    const std::string text = text_of(cases.at(verdict.id), *stack, schema);
+    const std::string text = case_text(cases.at(verdict.id), *stack, schema);
     const double start = processor_milliseconds();
     const FixedFile result = fix_text(*workspace, "case.toml", text, options);
     const double elapsed = processor_milliseconds() - start;
@@ -178,7 +149,7 @@ int run(const std::vector<std::string>& arguments) {
     else
       names.push_back(arguments[i]);
   }
-  if (names.empty()) names.assign(std::begin(kTables), std::end(kTables));
+  if (names.empty()) names.assign(std::begin(kConformanceTables), std::end(kConformanceTables));
   const ConformanceTables tables;
   ConformanceCases cases;
   for (const char* dialect : {"legacy", "scope", "modules"})

@@ -9,6 +9,12 @@
 
 namespace capstan {
 
+/// The verdicts that there are, each as `verdicts-NAME.jsonl`.
+inline constexpr const char* kConformanceTables[] = {
+    "bridge-0.2.1", "bridge-0.3.0", "bridge-0.4.0", "bridge-0.5.0", "bridge-0.6.0",
+    "bridge-head",  "core-0.14.0",  "core-0.15.0",  "core-0.16.0",  "core-0.17.0",
+    "core-0.18.0",  "core-0.19.0",  "core-head"};
+
 class ConformanceTables {
  public:
   ConformanceTables() {

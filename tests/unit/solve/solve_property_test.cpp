@@ -7,6 +7,7 @@
 #include "compiler/facts/derive.h"
 #include "compiler/solve/complete.h"
 #include "compiler/solve/conflict.h"
+#include "compiler/solve/conflict_memo.h"
 #include "compiler/solve/core.h"
 #include "compiler/solve/domain.h"
 #include "compiler/solve/repair.h"
@@ -67,6 +68,32 @@ TEST_P(SolveProperty, SharingChangesNothing) {
     }
   }
   EXPECT_GT(differing, 100u);
+}
+
+// What is remembered for configs with the same facts is what explaining the config itself gives.
+TEST_P(SolveProperty, RememberedConflictsAreThoseOfTheConfig) {
+  ConflictMemo remembers;
+  std::size_t seen = 0;
+  for (const unsigned seed : {5u, 5u, 6u}) {  // the first configs come twice
+    RandomConfigs random(book_, seed);
+    for (int round = 0; round < 12; ++round) {
+      const Config config = random.next();
+      const Subject subject(config, book_);
+      for (const std::uint32_t position : violated_checks(book_, subject.facts)) {
+        const Conflict known = remembers.explain(subject, position, {});
+        const Conflict fresh = ConflictMemo().explain(subject, position, {});
+        ASSERT_EQ(known.position, fresh.position);
+        ASSERT_EQ(known.minimal, fresh.minimal);
+        ASSERT_EQ(known.participants.size(), fresh.participants.size());
+        for (std::size_t i = 0; i < fresh.participants.size(); ++i) {
+          EXPECT_EQ(known.participants[i].fact, fresh.participants[i].fact);
+          EXPECT_EQ(known.participants[i].elements, fresh.participants[i].elements);
+        }
+        ++seen;
+      }
+    }
+  }
+  EXPECT_GT(seen, 0u);
 }
 
 // The participants force the violation; with any one of them free it can be avoided.
