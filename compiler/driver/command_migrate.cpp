@@ -67,6 +67,20 @@ bool prints_text(const MigrateOptions& options, const std::string& path) {
   return options.output == "-" || (path == "-" && options.output.empty() && !options.diff);
 }
 
+/// One text can be handed out alone only where no other file changes with it.
+void check_alone(const MigrateOptions& options, const std::string& path, const SourceMap& sources,
+                 const MigratedFile& result) {
+  if (options.output.empty() && !prints_text(options, path)) return;
+  const std::size_t own = result.texts.count(sources[result.source].name());
+  if (result.texts.size() <= own) return;
+  for (const auto& [name, texts] : result.texts) {
+    if (name == sources[result.source].name()) continue;
+    throw UsageError(fmt::format(
+        "`{}` would have to change with `{}`: one output cannot hold both; `--write` rewrites them", name,
+        path));
+  }
+}
+
 /// A file that several of the given ones extend is written once.
 void merge(const std::string& path, const MigratedFile& result, Texts& all,
            std::map<std::string, std::string>& by) {
@@ -133,7 +147,7 @@ int migrate(MigrateOptions options) {
   bool complete = true;
   Texts texts;
   std::map<std::string, std::string> changed_by;
-  std::vector<std::string> documents;
+  std::vector<std::string> documents, unreadable;
   std::string out, report;
   std::vector<std::pair<std::string, MigratedFile>> results;
   for (const std::string& path : options.files) {
@@ -143,6 +157,7 @@ int migrate(MigrateOptions options) {
           fmt::format("`{}` says `target = \"{}\"`, which holds against what the file says: change it, too",
                       project->path, project->target));
     complete = complete && is_complete(result);
+    if (result.readable) check_alone(options, path, before.sources(), result);
     merge(path, result, texts, changed_by);
     results.emplace_back(path, std::move(result));
   }
@@ -166,13 +181,16 @@ int migrate(MigrateOptions options) {
       if (!options.output.empty() && options.output != "-")
         write_output(options.output, result.text, before.sources());
     }
-    if (options.format == "json")
-      documents.push_back(migration_json(path, result, to, before.sources(), after.sources(),
-                                         written && !result.texts.empty()));
+    if (options.format != "json") continue;
+    if (result.readable)
+      documents.push_back(
+          migration_json(path, result, before.sources(), after.sources(), written && !result.texts.empty()));
+    else
+      unreadable.push_back(unreadable_json(path, result, before.sources()));
   }
   if (options.format == "json") {
-    out = json_document(
-        fmt::format(R"({{"version":1,"to":{},"files":{}}})", json_of_text(to.name), json_list(documents)));
+    out = json_document(fmt::format(R"({{"version":1,"to":{},"files":{},"unreadable":{}}})",
+                                    json_of_text(to.name), json_list(documents), json_list(unreadable)));
   } else if (options.diff || prints_text(options, options.files[0])) {
     std::fputs(report.c_str(), stderr);  // standard output is a patch or the text, and nothing else
   } else {

@@ -88,6 +88,27 @@ std::vector<KeyChange> all_changes(const Migration& migration) {
   return changes;
 }
 
+/// Nobody has to say by hand what holds without it.
+std::vector<KeyChange> without_defaults(std::vector<KeyChange> changes, const SchemaView& to) {
+  std::vector<KeyChange> out;
+  std::set<std::string> left_out;
+  for (const KeyChange& change : changes) {
+    const KeySpec* spec = change.kind == KeyChange::Kind::set ? to.find(change.path).spec : nullptr;
+    if (spec != nullptr && spec->has_default && spec->default_text.empty() &&
+        spec->default_value == change.value)
+      left_out.insert(change.path);
+  }
+  for (KeyChange& change : changes) {
+    if (change.kind == KeyChange::Kind::set && left_out.contains(change.path)) {
+      change = {KeyChange::Kind::unset, change.path, {}, {}};
+    } else if (change.kind == KeyChange::Kind::rename && left_out.contains(change.new_path)) {
+      change = {KeyChange::Kind::unset, change.path, {}, {}};
+    }
+    out.push_back(std::move(change));
+  }
+  return out;
+}
+
 void judge_edited(Workspace& workspace, const std::string& path, const MigrateFileOptions& options,
                   MigratedFile& result) {
   EditedReader reader;
@@ -142,6 +163,7 @@ MigratedFile migrate_source(Workspace& old_release, Workspace& new_release, Sour
     return result;
   }
   result.readable = true;
+  result.source = file;
   result.from = before->stack;
   result.format = before->format;
   result.before = findings_of(before->config, *before, file, old_release, options, sink);
@@ -152,7 +174,8 @@ MigratedFile migrate_source(Workspace& old_release, Workspace& new_release, Sour
   if (options.keep_defaults) pin_defaults(target, result.migration);
   if (before->format != ConfigFormat::toml && before->stack.stack.name != to.name)
     leave_target_to_the_command_line(result.migration, before->format, to);
-  const std::vector<KeyChange> changes = all_changes(result.migration);
+  std::vector<KeyChange> changes = all_changes(result.migration);
+  if (before->format != ConfigFormat::toml) changes = without_defaults(std::move(changes), target);
   const EditPlan plan = plan_edits(changes, config, sources);
   result.by_hand = plan.by_hand;
 

@@ -24,6 +24,7 @@ struct MigrateFileOptions {
 struct MigratedFile {
   bool readable = false;  ///< false: `problems` says why; nothing else is filled
   std::vector<Diagnostic> problems;
+  SourceId source = kNoSource;  ///< the file as it was read
   StackChoice from;
   ConfigFormat format = ConfigFormat::toml;
   Migration migration;

@@ -136,12 +136,8 @@ std::string describe_verdicts(const MigratedFile& file, const Stack& to, const S
   return out;
 }
 
-std::string migration_json(const std::string& path, const MigratedFile& file, const Stack& to,
-                           const SourceMap& before, const SourceMap& after, bool written) {
-  if (!file.readable) {
-    return fmt::format(R"({{"file":{},"to":{},"readable":false,"problems":{}}})", json_of_text(path),
-                       json_of_text(to.name), findings_json(file.problems, before));
-  }
+std::string migration_json(const std::string& path, const MigratedFile& file, const SourceMap& before,
+                           const SourceMap& after, bool written) {
   std::vector<std::string> defaults, changed;
   for (const ChangedDefault& one : file.migration.defaults) {
     defaults.push_back(fmt::format(R"({{"key":{},"before":{},"after":{}}})", json_of_text(one.path),
@@ -156,14 +152,19 @@ std::string migration_json(const std::string& path, const MigratedFile& file, co
                        findings.size() - errors_in(findings), findings_json(findings, sources));
   };
   return fmt::format(
-      R"({{"file":{},"to":{},"readable":true,"from":{},"from_assumed":{},"from_reason":{},"complete":{},)"
+      R"({{"file":{},"from":{},"from_assumed":{},"from_reason":{},"complete":{},)"
       R"("steps":{},"by_hand":{},"lost":{},"defaults":{},"notes":{},"changed":{},"written":{},)"
       R"("before":{},"after":{}}})",
-      json_of_text(path), json_of_text(to.name), json_of_text(file.from.stack.name), file.from.assumed,
+      json_of_text(path), json_of_text(file.from.stack.name), file.from.assumed,
       json_of_text(file.from.reason), is_complete(file), steps_json(file.migration), texts_json(file.by_hand),
       texts_json(file.migration.lost), json_list(defaults), texts_json(file.migration.notes),
       json_list(changed), written, side(file.before, before),
       side(file.after, file.as_if_by_hand ? before : after));
+}
+
+std::string unreadable_json(const std::string& path, const MigratedFile& file, const SourceMap& sources) {
+  return fmt::format(R"({{"file":{},"problems":{}}})", json_of_text(path),
+                     findings_json(file.problems, sources));
 }
 
 bool is_complete(const MigratedFile& file) {

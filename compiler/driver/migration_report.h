@@ -15,8 +15,10 @@ std::string describe_changes(const MigratedFile& file, const Stack& to);
 std::string describe_verdicts(const MigratedFile& file, const Stack& to, const SourceMap& before,
                               const SourceMap& after);
 /// `path` as the user gave it; `written` tells whether the files were changed.
-std::string migration_json(const std::string& path, const MigratedFile& file, const Stack& to,
-                           const SourceMap& before, const SourceMap& after, bool written);
+std::string migration_json(const std::string& path, const MigratedFile& file, const SourceMap& before,
+                           const SourceMap& after, bool written);
+/// Of a file that is not readable.
+std::string unreadable_json(const std::string& path, const MigratedFile& file, const SourceMap& sources);
 
 /// Nothing is lost, nothing is to be done by hand, and the new release has no error.
 bool is_complete(const MigratedFile& file);

@@ -81,10 +81,15 @@ const Stack& stack_named(const Schema& schema, const std::string& stack_name) {
   const Stack* stack = schema.find_stack(stack_name);
   if (stack != nullptr) return *stack;
   std::vector<std::string> names;
-  for (const Stack& known : schema.stacks()) names.push_back(known.name);
+  std::string listed;
+  for (const Stack& known : schema.stacks()) {
+    names.push_back(known.name);
+    listed += (listed.empty() ? "`" : ", `") + known.name + "`";
+  }
   const std::string near = nearest(stack_name, names);
-  throw UsageError(near.empty() ? fmt::format("no stack is named `{}`", stack_name)
-                                : fmt::format("no stack is named `{}`; did you mean `{}`?", stack_name, near));
+  throw UsageError(near.empty()
+                       ? fmt::format("no stack is named `{}`; known stacks: {}", stack_name, listed)
+                       : fmt::format("no stack is named `{}`; did you mean `{}`?", stack_name, near));
 }
 
 namespace {

@@ -201,7 +201,7 @@ class Respeller {
       if (!words.empty()) set(list, listed(words, nullptr));
     } else {
       if (stated->path == other) rename(other, list);
-      if (!readable_as(stated->value, words)) set(list, listed(words, stated));
+      if (sayable_ && !readable_as(stated->value, words)) set(list, listed(words, stated));
     }
     write_inference();
   }
@@ -245,7 +245,10 @@ class Respeller {
       return words;
     }
     for (std::string& word : words) {
-      if (word.starts_with("CudaGraphModule.")) word.replace(0, 15, "CudaGraphScope");
+      if (core_ < Version{0, 16})  // no enumeration yet
+        word = member(word);
+      else if (word.starts_with("CudaGraphModule."))
+        word.replace(0, 15, "CudaGraphScope");
     }
     if (asked_.full_iteration) words = {"full_iteration"};
     if (asked_.inference_block) {
@@ -256,6 +259,7 @@ class Respeller {
                                                     : "full_iteration_inference"));
       else
         words.emplace_back("full_iteration_inference");
+      has_inference_word_ = !words.empty() && words.back() == "full_iteration_inference";
     }
     if (dialect_ == Dialect::scopes) return words;
     // One scope is all that these releases take.
@@ -263,7 +267,8 @@ class Respeller {
     const auto foreign = [](const std::string& word) {
       return word != "full" && word != "attn" && word != "full_iteration";
     };
-    if (words.size() > 1 || std::any_of(words.begin(), words.end(), foreign))
+    sayable_ = words.size() <= 1 && std::none_of(words.begin(), words.end(), foreign);
+    if (!sayable_)
       out_.lost.push_back(fmt::format("{} captures one scope, `full`, `attn` or `full_iteration`, not {}",
                                       to_.name, in_quotes(words)));
     return words;
@@ -334,10 +339,12 @@ class Respeller {
         add(dialect_ == Dialect::scopes || dialect_ == Dialect::modules
                 ? "the whole layer is an empty list"
                 : "the whole layer is the scope `full`");
-      else if (asked_.inference_block && dialect_ == Dialect::scopes)
+      else if (has_inference_word_)
         add("graphs of a whole step of inference are the scope `full_iteration_inference`");
       else if (dialect_ == Dialect::switches || dialect_ == Dialect::scope)
         add("the scope is one word");
+      else if (asked_.inference_block && dialect_ == Dialect::scopes)
+        add(fmt::format("`full_iteration_inference` is no scope in {}", to_.name));
       else if (idle_.empty())
         add("the scopes are a list");
     }
@@ -369,6 +376,8 @@ class Respeller {
   Dialect dialect_, read_as_ = Dialect::scopes;
   Capture asked_;
   std::string idle_;
+  bool sayable_ = true;              ///< the new release has words for the scopes
+  bool has_inference_word_ = false;  ///< and they are those of `full_iteration_inference`
   std::vector<KeyChange> changes_;
   CaptureRespelling out_;
 };

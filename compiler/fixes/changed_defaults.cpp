@@ -37,6 +37,9 @@ constexpr std::array<std::string_view, 14> kFamilies = {
     "model.vision_",    "model.audio_",   "model.hf_",      "model.language_",     "model.pretrained_",
     "arguments.rl_",    "dataset.image_", "dataset.prompt", "arguments.inference_"};
 
+/// Read by nothing in any release, whatever its default.
+constexpr std::string_view kWithoutEffect = "model.async_tensor_model_parallel_allreduce";
+
 bool says_nothing(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::none:
@@ -136,6 +139,7 @@ class DefaultComparison {
   }
 
   bool matters(std::string_view path) const {
+    if (path == kWithoutEffect) return false;
     if (path == "model.cuda_graph_use_single_mempool") return captures_locally();
     if (path.starts_with("model.cuda_graph_")) return captures();
     for (const Gate& gate : kGates) {
@@ -151,6 +155,9 @@ class DefaultComparison {
     }
     // What a job may have or not: data of another kind, tools. The model and its training are always there.
     const std::string_view section = section_of(path);
+    // Of another front-end that has its precision, its data and its tools in other places.
+    const bool own_only = section == "mixed_precision" || section == "checkpoint" || section == "dataset";
+    if (own_only && from_.stack().frontend != to_.stack().frontend) return false;
     return section == "model" || section == "optimizer" || section == "train" || section == "validation" ||
            config_.sections.contains(section);
   }

@@ -36,12 +36,13 @@ class Migrator {
                       from_.stack().name, to_.stack().name));
     }
     move_capture();
-    for (const auto& [path, setting] : config_.settings) {
+    for (const Setting* setting : settings_as_written()) {
+      const std::string& path = setting->path;
       if (path.find('.') == std::string::npos || section_of(path) == "target" ||
           section_of(path) == kEnvironmentSection || done(path)) {
         continue;
       }
-      move_key(path, setting);
+      move_key(path, *setting);
     }
     drop_sections();
     migration_.defaults = changed_defaults(config_, from_, to_);
@@ -65,6 +66,18 @@ class Migrator {
   }
 
  private:
+  /// Keys that move to another table keep their order.
+  std::vector<const Setting*> settings_as_written() const {
+    std::vector<const Setting*> settings;
+    for (const auto& [path, setting] : config_.settings) settings.push_back(&setting);
+    std::stable_sort(settings.begin(), settings.end(), [](const Setting* a, const Setting* b) {
+      const Span& first = a->origin.key;
+      const Span& second = b->origin.key;
+      return std::pair(first.source, first.begin) < std::pair(second.source, second.begin);
+    });
+    return settings;
+  }
+
   void step(std::string reason, std::vector<KeyChange> changes) {
     for (const KeyChange& change : changes) done_.insert(change.path);
     migration_.steps.push_back({std::move(reason), std::move(changes)});
@@ -141,11 +154,22 @@ class Migrator {
     migration_.lost.insert(migration_.lost.end(), respelling.lost.begin(), respelling.lost.end());
   }
 
-  /// A section that the release lacks is an error there even without keys.
+  /// A section that the release lacks is an error there even without keys; any other table goes with its
+  /// last key. That `[env]` is there says that the environment is stated.
   void drop_sections() {
+    std::set<std::string> left;
+    for (const MigrationStep& one : migration_.steps) {
+      for (const KeyChange& change : one.changes) {
+        const std::string section(section_of(change.path));
+        const bool leaves =
+            change.kind == KeyChange::Kind::unset ||
+            (change.kind == KeyChange::Kind::rename && section_of(change.new_path) != section);
+        if (leaves && section != "target" && section != kEnvironmentSection) left.insert(section);
+      }
+    }
     for (const auto& [section, place] : config_.sections) {
       const bool known = std::binary_search(schema_.sections().begin(), schema_.sections().end(), section);
-      if (known && !to_.has_section(section)) {
+      if (known && (!to_.has_section(section) || left.contains(section))) {
         migration_.drops.push_back({KeyChange::Kind::drop_table, section, {}, {}});
       }
     }
