@@ -81,7 +81,8 @@ Scalar apply_negate(const Scalar& a) {
 }
 
 bool gives_set(const std::string& function) {
-  return function == "tokens" || function == "members" || function == "strings" || function == "split";
+  return function == "tokens" || function == "members" || function == "strings" || function == "split" ||
+         function == "characters";
 }
 
 std::vector<Value> apply_set_function(const std::string& name, const Value& value,
@@ -89,6 +90,7 @@ std::vector<Value> apply_set_function(const std::string& name, const Value& valu
   if (name == "members") return module_members(value);
   if (name == "strings") return module_strings(value);
   if (name == "split") return split_parts(value, separator);
+  if (name == "characters") return text_characters(value);
   return module_tokens(value);
 }
 
@@ -134,6 +136,10 @@ Scalar apply_function(const std::string& name, const std::vector<Scalar>& argume
   if (name == "starts_with")
     return as_truth(text != nullptr && second != nullptr && text->starts_with(*second));
   if (name == "ends_with") return as_truth(text != nullptr && second != nullptr && text->ends_with(*second));
+  const bool texts = text != nullptr && second != nullptr;
+  if (name == "before") return texts ? Scalar::of(text_before(*text, *second)) : Scalar::none();
+  if (name == "after") return texts ? Scalar::of(text_after(*text, *second)) : Scalar::none();
+  if (name == "count") return Scalar::of(Value(texts ? count_text(*text, *second) : 0));
   if (name == "lower") return text != nullptr ? Scalar::of(Value(lower_ascii(*text))) : Scalar::none();
   if (name == "abs") {
     if (!first.value.is_number()) return Scalar::none();

@@ -407,6 +407,14 @@ ValueView ExpressionEvaluator::call(const TypedExpr& expr) {
       return ValueView::of(texts && text_of(a).starts_with(text_of(b)));
     case RuleFunction::kEndsWith:
       return ValueView::of(texts && text_of(a).ends_with(text_of(b)));
+    case RuleFunction::kBefore:
+      return texts ? keep(text_before(text_of(a), text_of(b))) : ValueView();
+    case RuleFunction::kAfter:
+      return texts ? keep(text_after(text_of(a), text_of(b))) : ValueView();
+    case RuleFunction::kCount:
+      return keep(Value(texts ? count_text(text_of(a), text_of(b)) : 0));
+    case RuleFunction::kCharacters:
+      return keep(Value(text_characters(referred(a))), true);
     case RuleFunction::kLower:
       return a.tag == ValueView::Tag::string ? keep(Value(lower_ascii(text_of(a)))) : ValueView();
     case RuleFunction::kMin:

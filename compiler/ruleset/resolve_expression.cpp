@@ -32,6 +32,10 @@ constexpr FunctionInfo kFunctions[] = {
     {"contains", RuleFunction::kContains, 2, kText, kText, kKindBoolean},
     {"starts_with", RuleFunction::kStartsWith, 2, kText, kText, kKindBoolean},
     {"ends_with", RuleFunction::kEndsWith, 2, kText, kText, kKindBoolean},
+    {"before", RuleFunction::kBefore, 2, kText, kText, kKindString | kKindNone},
+    {"after", RuleFunction::kAfter, 2, kText, kText, kKindString | kKindNone},
+    {"count", RuleFunction::kCount, 2, kText, kText, kKindInteger},
+    {"characters", RuleFunction::kCharacters, 1, kText, 0, kKindSet},
     {"lower", RuleFunction::kLower, 1, kText, 0, kKindString | kKindNone},
     {"min", RuleFunction::kMin, 2, kKindNumber | kKindVersion, kKindNumber | kKindVersion, 0},
     {"max", RuleFunction::kMax, 2, kKindNumber | kKindVersion, kKindNumber | kKindVersion, 0},
@@ -446,6 +450,7 @@ TypedExpr ExpressionResolver::resolve_call(const Expr& expr, Kinds& kinds) {
       kinds.open_words = arguments[0].open_words;
       break;
     case RuleFunction::kSplit:
+    case RuleFunction::kCharacters:
       kinds.elements = kKindString;
       break;
     case RuleFunction::kMin:

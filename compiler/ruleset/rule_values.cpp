@@ -277,6 +277,34 @@ Value::List split_parts(const Value& value, std::string_view separator) {
   return unique_elements(parts);
 }
 
+Value text_before(std::string_view text, std::string_view mark) {
+  return Value(std::string(text.substr(0, mark.empty() ? std::string_view::npos : text.find(mark))));
+}
+
+Value text_after(std::string_view text, std::string_view mark) {
+  const std::size_t at = mark.empty() ? std::string_view::npos : text.find(mark);
+  return at == std::string_view::npos ? Value() : Value(std::string(text.substr(at + mark.size())));
+}
+
+std::int64_t count_text(std::string_view text, std::string_view part) {
+  std::int64_t count = -1;
+  for_parts(text, part, [&](std::string_view) { ++count; });
+  return count;
+}
+
+Value::List text_characters(const Value& value) {
+  Value::List characters;
+  if (value.kind() != Value::Kind::string) return characters;
+  std::string_view text = value.string();
+  while (!text.empty()) {
+    std::size_t size = 1;
+    while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) ++size;
+    characters.emplace_back(std::string(text.substr(0, size)));
+    text.remove_prefix(size);
+  }
+  return unique_elements(characters);
+}
+
 Value sum_elements(const Value& value) {
   if (value.is_none()) return Value(0);
   if (value.kind() != Value::Kind::list) return {};

@@ -4,6 +4,7 @@
 // quadratic in their length.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,13 @@ Value::List module_members(const Value& value);
 Value::List module_strings(const Value& value);
 /// Parts of a string, blanks trimmed; elements of a list.
 Value::List split_parts(const Value& value, std::string_view separator);
+/// The part of a text before and after the first `mark`; the whole of it and none where it has no such mark.
+Value text_before(std::string_view text, std::string_view mark);
+Value text_after(std::string_view text, std::string_view mark);
+/// How often a text holds another, without overlaps; 0 for an empty one.
+std::int64_t count_text(std::string_view text, std::string_view part);
+/// The set of characters (of UTF-8) of a string; empty for anything else.
+Value::List text_characters(const Value& value);
 /// Sum of a list of numbers; 0 for none; none for anything else.
 Value sum_elements(const Value& value);
 /// Product of a list of numbers; 1 for none; none for anything else, and where integers overflow.

@@ -120,8 +120,10 @@ class Grouper {
       }
     }
     // The second argument of these functions is no value of the first.
-    const bool option = expr.op == ExprOp::call && (expr.name == "allocator" || expr.name == "field" ||
-                                                    expr.name == "split" || expr.name == "layout");
+    const bool option =
+        expr.op == ExprOp::call &&
+        (expr.name == "allocator" || expr.name == "field" || expr.name == "split" || expr.name == "layout" ||
+         expr.name == "before" || expr.name == "after" || expr.name == "count");
     for (std::size_t i = 0; i < expr.children.size(); ++i) {
       if (expr.op == ExprOp::conditional && i == 0)
         walk(expr.children[i]);

@@ -100,6 +100,14 @@ class Collector {
       case RuleFunction::kLayout:
         for (const char* layout : kLayouts) give(argument, Value(layout));
         break;
+      case RuleFunction::kBefore:
+      case RuleFunction::kAfter:
+      case RuleFunction::kCount:
+        if (expr.children[1].op == ExprOp::literal) {
+          const std::string& mark = expr.children[1].literal.string();
+          for (const std::string& text : {mark, mark + mark, mark + mark + mark}) give(argument, Value(text));
+        }
+        break;
       case RuleFunction::kInteger:
         for (const char* number : {"0", "1", "2", "8", "32", "many"}) give(argument, Value(number));
         break;

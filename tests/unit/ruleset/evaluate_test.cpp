@@ -89,6 +89,16 @@ TEST(Evaluate, Functions) {
   EXPECT_EQ(value_of("abs(-4)"), "4");
   EXPECT_EQ(value_of("divides(4, 12) and not divides(5, 12) and not divides(1 - 1, 12)"), "true");
   EXPECT_EQ(value_of("sum({1, 2, 3.5})"), "6.5");
+  EXPECT_EQ(value_of("before(\"a/b/c\", \"/\") = \"a\" and before(\"abc\", \"/\") = \"abc\""), "true");
+  EXPECT_EQ(value_of("after(\"a/b/c\", \"/\") = \"b/c\" and after(\"abc\", \"/\") is none"), "true");
+  EXPECT_EQ(
+      value_of(
+          "before(\"\", \"/\") = \"\" and after(\"a/\", \"/\") = \"\" and before(\"ab\", \"\") = \"ab\""),
+      "true");
+  EXPECT_EQ(value_of("count(\"a|b||c\", \"|\")"), "3");
+  EXPECT_EQ(value_of("count(\"aaa\", \"aa\") = 1 and count(\"abc\", \"\") = 0"), "true");
+  EXPECT_EQ(value_of("characters(\"M*M-\") = {\"M\", \"*\", \"-\"} and characters(\"\") = {}"), "true");
+  EXPECT_EQ(value_of("characters(\"ée\") = {\"é\", \"e\"}"), "true");
   EXPECT_EQ(value_of("product({2, 3, 0.5})"), "3.0");
   EXPECT_EQ(value_of("product({}) = 1 and product({3, \"a\"}) is none"), "true");
   EXPECT_EQ(value_of("if 1 < 2 then \"yes\" else \"no\""), "\"yes\"");
