@@ -105,7 +105,9 @@ class Collector {
       case RuleFunction::kCount:
         if (expr.children[1].op == ExprOp::literal) {
           const std::string& mark = expr.children[1].literal.string();
-          for (const std::string& text : {mark, mark + mark, mark + mark + mark}) give(argument, Value(text));
+          for (const std::string& text :
+               {mark, mark + mark, mark + mark + mark, kUnheardOf + mark + kUnheardOf})
+            give(argument, Value(text));
         }
         break;
       case RuleFunction::kInteger:
