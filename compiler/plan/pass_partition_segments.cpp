@@ -15,12 +15,6 @@ std::string in_backticks(const std::string& text) {
   return "`" + text + "`";
 }
 
-/// A graph of a whole iteration holds every op of every micro-batch. At about a kilobyte a node, on the host
-/// and on the device, a larger one is no gain any more.
-constexpr std::int64_t kMostLaunchesOfAGraph = std::int64_t{1} << 20;
-/// Segments that a step issues, those of each micro-batch counted apart: the runtime lists them.
-constexpr std::int64_t kMostIssuesOfAStep = std::int64_t{1} << 24;
-
 /// What an op belongs to for capture: ops with equal labels in a row are one segment.
 struct Label {
   bool captured = false;
@@ -95,7 +89,8 @@ class Partition {
       if (!refusals_.empty()) return;
     }
     std::int64_t segments = 1;
-    for (OpId id = 1; id < op_count(); ++id) segments += label_of(plan_.ops[id]) != label_of(plan_.ops[id - 1]);
+    for (OpId id = 1; id < op_count(); ++id)
+      segments += label_of(plan_.ops[id]) != label_of(plan_.ops[id - 1]);
     refuse_size(segments, "segments", kMostIssuesOfAStep, "a step can issue");
   }
 
@@ -108,10 +103,11 @@ class Partition {
   void refuse_size(std::int64_t each, const char* what, std::int64_t most, const char* whose) {
     const std::int64_t micro_batches = plan_.dims.micro_batches;
     if (each <= most / micro_batches) return;
-    refusals_.push_back({capture_.impl_key,
-                         std::to_string(micro_batches) + " micro-batches of " + std::to_string(each) + " " +
-                             what + " each are more than " + whose + " (" + std::to_string(most) + " in all)",
-                         "raise `train.micro_batch_size`, lower `train.global_batch_size`, or capture nothing"});
+    refusals_.push_back(
+        {capture_.impl_key,
+         std::to_string(micro_batches) + " micro-batches of " + std::to_string(each) + " " + what +
+             " each are more than " + whose + " (" + std::to_string(most) + " in all)",
+         "raise `train.micro_batch_size`, lower `train.global_batch_size`, or capture nothing"});
   }
 
   /// What a capture would freeze or forbid. Ops read only device values, so random state is the one thing

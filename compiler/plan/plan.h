@@ -30,6 +30,12 @@ inline constexpr std::int64_t kMostLayers = 10'000, kMostWidth = 1 << 20, kMostH
 /// Padding rounds a vocabulary up to a multiple of at most this.
 inline constexpr std::int64_t kMostVocabularyMultiple = 1 << 16;
 
+/// Ops of one graph, those of every micro-batch counted: a graph of a whole iteration holds them all. At
+/// about a kilobyte a node, on the host and on the device, a larger one is no gain any more.
+inline constexpr std::int64_t kMostLaunchesOfAGraph = std::int64_t{1} << 20;
+/// Segments that a step issues, those of each micro-batch counted apart: the runtime lists them.
+inline constexpr std::int64_t kMostIssuesOfAStep = std::int64_t{1} << 24;
+
 enum class DType : std::uint8_t {
   f32,
   f64,

@@ -30,6 +30,20 @@ std::uint32_t sequence_length(std::string_view text, std::size_t at) {
   return length;
 }
 
+/// How many of the bytes in [begin, end) one can step over at once, each a character of its own: whole blocks
+/// of ASCII. A line may have megabytes, and a thousand findings.
+std::uint32_t ascii_blocks(std::string_view text, std::uint32_t begin, std::uint32_t end) {
+  constexpr std::uint32_t kBlock = 64;
+  std::uint32_t at = begin;
+  for (; end - at >= kBlock; at += kBlock) {
+    std::uint64_t words[kBlock / 8], any = 0;
+    std::memcpy(words, text.data() + at, kBlock);
+    for (const std::uint64_t word : words) any |= word;
+    if ((any & 0x8080808080808080ull) != 0) break;
+  }
+  return at - begin;
+}
+
 }  // namespace
 
 SourceFile::SourceFile(std::string name, std::string bytes, SourceKind kind)
@@ -53,7 +67,16 @@ LineColumn SourceFile::locate(std::uint32_t offset) const {
   const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   const auto line = static_cast<std::uint32_t>(after - line_starts_.begin());
   std::uint32_t column = 1;
-  for (std::uint32_t at = line_starts_[line - 1]; at < offset; at += sequence_length(bytes_, at)) ++column;
+  for (std::uint32_t at = line_starts_[line - 1]; at < offset;) {
+    if (const std::uint32_t plain = ascii_blocks(bytes_, at, offset); plain != 0) {
+      at += plain;
+      column += plain;
+      continue;
+    }
+    // A block that is not all ASCII, or the rest: one character after the other.
+    const std::uint32_t stop = std::min(offset, at + 64);
+    for (; at < stop; at += sequence_length(bytes_, at)) ++column;
+  }
   return {line, column};
 }
 
@@ -63,9 +86,17 @@ LineColumn SourceFile::locate_utf16(std::uint32_t offset) const {
   const auto line = static_cast<std::uint32_t>(after - line_starts_.begin());
   std::uint32_t units = 0;
   for (std::uint32_t at = line_starts_[line - 1]; at < offset;) {
-    const std::uint32_t length = sequence_length(bytes_, at);
-    units += length == 4 ? 2 : 1;  // code points above U+FFFF take a surrogate pair
-    at += length;
+    if (const std::uint32_t plain = ascii_blocks(bytes_, at, offset); plain != 0) {
+      at += plain;
+      units += plain;
+      continue;
+    }
+    const std::uint32_t stop = std::min(offset, at + 64);
+    while (at < stop) {
+      const std::uint32_t length = sequence_length(bytes_, at);
+      units += length == 4 ? 2 : 1;  // code points above U+FFFF take a surrogate pair
+      at += length;
+    }
   }
   return {line - 1, units};
 }

@@ -45,6 +45,31 @@ std::optional<std::string> check_named_buffers(const plan::Plan& plan) {
   return std::nullopt;
 }
 
+/// What the runtime lists for a step, and what a graph holds, grows with the micro-batches: a few bytes of a
+/// plan could ask for more than there is memory.
+std::optional<std::string> check_issues(const plan::Plan& plan) {
+  const std::int64_t micro_batches = plan.dims.micro_batches;
+  std::int64_t repeated_segments = 0;
+  for (const plan::Segment& segment : plan.segments) {
+    std::int64_t repeated_ops = 0;
+    for (plan::OpId op = segment.first_op; op < segment.end_op; ++op)
+      repeated_ops += plan.ops[op].stage == plan::Stage::micro_batch;
+    if (!segment.whole_iteration) {
+      repeated_segments += repeated_ops != 0;
+    } else if (repeated_ops > plan::kMostLaunchesOfAGraph / micro_batches) {
+      return fmt::format(
+          "segment {} of the plan unrolls {} ops for each of {} micro-batches, more than one graph can hold "
+          "({} in "
+          "all)",
+          segment.id, repeated_ops, micro_batches, plan::kMostLaunchesOfAGraph);
+    }
+  }
+  if (repeated_segments <= plan::kMostIssuesOfAStep / micro_batches) return std::nullopt;
+  return fmt::format(
+      "the plan issues {} segments for each of {} micro-batches, more than a step can issue ({} in all)",
+      repeated_segments, micro_batches, plan::kMostIssuesOfAStep);
+}
+
 }  // namespace
 
 std::optional<std::string> check_order(const plan::Plan& plan) {
@@ -73,6 +98,7 @@ std::optional<std::string> check_order(const plan::Plan& plan) {
                          plan::stage_name(plan.ops[i].stage), plan::stage_name(plan.ops[i - 1].stage));
     }
   }
+  if (auto wrong = check_issues(plan)) return wrong;
   // A whole-iteration segment unrolls the micro-batches; a second group of micro-batch ops outside would run
   // on its own.
   std::size_t groups_of_micro_batches = 0;

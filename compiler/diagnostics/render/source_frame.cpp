@@ -11,8 +11,9 @@
 namespace capstan {
 namespace {
 
-constexpr std::uint32_t kMaxLineWidth = 140;    // character cells shown of one source line
-constexpr std::uint32_t kMaxPrefix = 1u << 16;  // cells looked at to find a label in a long line
+constexpr std::uint32_t kMaxLineWidth = 140;   // character cells shown of one source line
+constexpr std::uint32_t kMaxCells = 1u << 13;  // cells looked at of one source line
+constexpr std::uint32_t kBefore = 1u << 11;    // bytes looked at before the first label of a long line
 
 /// A label on one line, as a half-open range of character cells.
 struct Mark {
@@ -33,9 +34,34 @@ struct LineLabel {
   std::uint32_t last_line;  // 0: ends on this line
 };
 
+/// Lets go what stands far before the first label: a line may have megabytes. `labels` are sorted.
+std::string_view without_far_prefix(std::string_view line, std::vector<LineLabel>& labels) {
+  if (labels.empty() || labels.front().begin <= kBefore) return line;
+  std::uint32_t start = labels.front().begin - kBefore;
+  while (start < labels.front().begin && (static_cast<unsigned char>(line[start]) & 0xC0) == 0x80) ++start;
+  for (LineLabel& label : labels) {
+    label.begin -= start;
+    label.end -= start;
+  }
+  return line.substr(start);
+}
+
+/// The 1-based line of an offset, without the way along the line that its column takes.
+std::uint32_t line_of(const SourceFile& file, std::uint32_t offset) {
+  std::uint32_t low = 1, high = file.line_count();  // line_of is in [low, high]
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low + 1) / 2;
+    if (file.offset_of({middle, 1}) <= offset)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 /// Cuts the line to the screen, around the first label, and converts byte ranges to cells.
 Window cut(std::string_view line, const std::vector<LineLabel>& labels) {
-  const std::vector<DisplayCell> cells = display_cells(line, kMaxPrefix);
+  const std::vector<DisplayCell> cells = display_cells(line, kMaxCells);
   std::vector<std::uint32_t> starts(cells.size() + 1, 0);
   for (std::size_t i = 0; i < cells.size(); ++i) starts[i + 1] = starts[i] + cells[i].width;
   const auto cell_at = [&](std::uint32_t byte) {
@@ -61,7 +87,7 @@ Window cut(std::string_view line, const std::vector<LineLabel>& labels) {
     window.text += cells[i].text;
   }
   shown_from = std::min(shown_from, from + kMaxLineWidth);
-  if (total > to || (!cells.empty() && cells.back().begin + 4 < line.size() && total >= kMaxPrefix))
+  if (total > to || (!cells.empty() && cells.back().begin + 4 < line.size() && total >= kMaxCells))
     window.text += " …";
   for (const LineLabel& entry : labels) {
     std::uint32_t begin = starts[cell_at(entry.begin)];
@@ -183,7 +209,7 @@ std::uint32_t gutter_width(const std::vector<Label>& labels, const SourceMap& so
   std::uint32_t width = 1;
   for (const Label& label : labels) {
     if (label.span.exists())
-      width = std::max(width, digits(sources[label.span.source].locate(label.span.begin).line));
+      width = std::max(width, digits(line_of(sources[label.span.source], label.span.begin)));
   }
   return width;
 }
@@ -208,11 +234,10 @@ std::string source_frame(const std::vector<Label>& labels, const SourceMap& sour
     for (const Label& label : labels) {
       if (label.span.source != order[group]) continue;
       if (head == nullptr || (label.primary && !head->primary)) head = &label;
-      const std::uint32_t line = file.locate(label.span.begin).line;
+      const std::uint32_t line = line_of(file, label.span.begin);
       const std::uint32_t start = file.offset_of({line, 1});
       const auto length = static_cast<std::uint32_t>(file.line(line).size());
-      const std::uint32_t last =
-          label.span.end > label.span.begin ? file.locate(label.span.end - 1).line : line;
+      const std::uint32_t last = label.span.end > label.span.begin ? line_of(file, label.span.end - 1) : line;
       const std::uint32_t begin = std::min(label.span.begin - start, length);
       const std::uint32_t end = last == line ? std::min(label.span.end - start, length) : length;
       lines[line].push_back({begin, std::max(begin, end), &label, last == line ? 0 : last});
@@ -227,7 +252,8 @@ std::string source_frame(const std::vector<Label>& labels, const SourceMap& sour
       previous = line;
       std::stable_sort(entries.begin(), entries.end(),
                        [](const LineLabel& a, const LineLabel& b) { return a.begin < b.begin; });
-      const Window window = cut(file.line(line), entries);
+      const std::string_view shown = without_far_prefix(file.line(line), entries);
+      const Window window = cut(shown, entries);
       const std::string number = std::to_string(line);
       out += numbered_line(number, '|', window.text, gutter, paint);
       for (const std::string& row : marker_rows(window.marks, paint)) out += fmt::format("{} {}\n", bar, row);
@@ -250,14 +276,14 @@ std::string edit_preview(const std::vector<Edit>& edits, const SourceMap& source
   for (std::size_t i = 0; i < sorted.size() && shown < max_lines;) {
     if (sorted[i].span.source != source || sorted[i].span.end < sorted[i].span.begin) return {};
     // The lines that this edit and those on the same lines touch.
-    const std::uint32_t first = file.locate(sorted[i].span.begin).line;
-    std::uint32_t last = file.locate(sorted[i].span.end).line;
+    const std::uint32_t first = line_of(file, sorted[i].span.begin);
+    std::uint32_t last = line_of(file, sorted[i].span.end);
     std::size_t next = i + 1;
     while (next < sorted.size() && sorted[next].span.source == source &&
-           file.locate(sorted[next].span.begin).line <= last) {
+           line_of(file, sorted[next].span.begin) <= last) {
       if (sorted[next].span.begin < sorted[next - 1].span.end)
         return {};  // overlapping edits have no preview
-      last = std::max(last, file.locate(sorted[next].span.end).line);
+      last = std::max(last, line_of(file, sorted[next].span.end));
       ++next;
     }
     std::uint32_t at = file.offset_of({first, 1});

@@ -119,6 +119,27 @@ TEST(Extends, ADiamondIsNoCircle) {
   EXPECT_EQ(result.config->find("m.x")->value, Value(0));
 }
 
+TEST(Compose, RefusesAListOfFilesThatIsTooLongBeforeItReadsOne) {
+  const auto messages = [](int files) {
+    MemoryReader reader;
+    reader.files["a.toml"] = "extends = [";
+    for (int i = 0; i < files; ++i) {
+      const std::string name = "f" + std::to_string(i) + ".toml";
+      reader.files["a.toml"] += '"' + name + "\", ";
+      reader.files[name] = "[m]\nx = 1\n";
+    }
+    reader.files["a.toml"] += "]\n[m]\ny = 2\n";
+    Composed result;
+    compose_text(result, reader);
+    return result.messages() +
+           (result.config ? "composed of " + std::to_string(result.config->files.size()) : "");
+  };
+  // The file itself is the last layer of at most 256.
+  EXPECT_EQ(messages(255), "composed of 256");
+  EXPECT_EQ(messages(257), "SY004 `extends` names 257 files; at most 256 can take part\n");
+  EXPECT_EQ(messages(5000), "SY004 `extends` names 5000 files; at most 256 can take part\n");
+}
+
 TEST(Extends, TheNumberOfLayersIsBounded) {
   // Each of 16 levels extends the next one twice: 2^16 layers without a bound.
   MemoryReader reader;
