@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/source/standard_descriptors.h"
 #include "runtime/execute/interrupt.h"
 #include "runtime/execute/run_options.h"
 #include "runtime/execute/session.h"
@@ -13,6 +14,7 @@
 
 int main(int argc, char** argv) {
   using namespace capstan::runtime;
+  capstan::fill_standard_descriptors();
   const ParsedArguments parsed =
       parse_arguments(std::vector<std::string>(argv + 1, argv + argc), CAPSTAN_VERSION);
   if (parsed.exit_code) {

@@ -74,6 +74,22 @@ bool names_one_of(std::string_view text, const std::vector<std::string>& values)
   return false;
 }
 
+/// Whether a text within the value holds what ends every text that goes to the system.
+bool holds_nul(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::string:
+      return value.string().find('\0') != std::string::npos;
+    case Value::Kind::list:
+      return std::any_of(value.list().begin(), value.list().end(), holds_nul);
+    case Value::Kind::table:
+      return std::any_of(value.table().begin(), value.table().end(), [](const auto& entry) {
+        return entry.first.find('\0') != std::string::npos || holds_nul(entry.second);
+      });
+    default:
+      return false;
+  }
+}
+
 class Binder {
  public:
   Binder(Config& config, const SchemaView& schema, Sink& sink)
@@ -143,6 +159,7 @@ class Binder {
                                      shown_name(path), setting.value.list().size(), kMostElements)));
       return;
     }
+    if (refuse_nul(path, setting)) return;
     if (const auto misfit = conform(setting.value, *view.spec)) {
       report_misfit(path, setting, *view.spec, *misfit);
     } else {
@@ -156,6 +173,15 @@ class Binder {
     return path;
   }
 
+  bool refuse_nul(const std::string& path, const Setting& setting) {
+    if (!holds_nul(setting.value)) return false;
+    finish(path,
+           start("TY004", path, setting.origin.value,
+                 fmt::format("`{}` holds a NUL character, where file names, arguments and variables end",
+                             shown_name(path))));
+    return true;
+  }
+
   void bind_variable(const std::string& path, Setting& setting) {
     const std::string_view name = key_of(path);
     if (!is_variable_name(name)) {
@@ -166,6 +192,7 @@ class Binder {
       return;
     }
     if (setting.value == Value("?")) config_.open.push_back(path);
+    if (refuse_nul(path, setting)) return;
     if (setting.value.kind() == Value::Kind::string &&
         name.size() + setting.value.string().size() > kLongestVariable) {
       Diagnostic diagnostic =

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "grammar/environment/sbatch.h"
 #include "grammar/override/override_parser.h"
 #include "grammar/source/utf8.h"
@@ -147,37 +148,44 @@ std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMa
   return layer;
 }
 
-std::string process_environment_text() {
-  std::vector<std::string_view> lines;
+std::vector<std::string> process_environment() {
+  std::vector<std::string> found;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const std::string_view line = *variable;
-    const auto equals = line.find('=');
-    if (equals == std::string_view::npos || line.find('\n') != std::string_view::npos) continue;
-    if (is_job_variable(line.substr(0, equals))) lines.push_back(line);
+    const std::string_view entry = *variable;
+    const auto equals = entry.find('=');
+    if (equals != std::string_view::npos && is_job_variable(entry.substr(0, equals)))
+      found.emplace_back(entry);
   }
-  std::sort(lines.begin(), lines.end());
-  std::string text;
-  for (const std::string_view line : lines) (text += line) += '\n';
-  return text;
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-std::vector<EnvironmentVariable> read_process_environment(SourceId source, const SourceMap& sources) {
-  std::vector<EnvironmentVariable> variables;
-  const std::string_view text = sources[source].bytes();
+std::optional<Layer> process_environment_layer(const std::vector<std::string>& variables, SourceMap& sources,
+                                               Sink& sink) {
+  std::string text;
+  for (const std::string& variable : variables) (text += variable) += '\n';
+  const SourceId source = sources.add("environment", std::move(text), SourceKind::environment);
+  std::vector<EnvironmentVariable> parts;
+  bool readable = true;
   std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    if (const auto equals = line.find('='); equals != std::string_view::npos) {
-      const auto at = [&](std::size_t offset) { return static_cast<std::uint32_t>(begin + offset); };
-      variables.push_back({std::string(line.substr(0, equals)),
-                           {source, at(0), at(equals)},
-                           std::string(line.substr(equals + 1)),
-                           {source, at(equals + 1), at(line.size())}});
+  for (const std::string& variable : variables) {
+    const auto at = [&](std::size_t offset) { return static_cast<std::uint32_t>(begin + offset); };
+    const std::size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    if (const std::size_t invalid = find_invalid_utf8(variable); invalid != std::string::npos) {
+      readable = false;
+      sink.problem("SY006",
+                   fmt::format("`{}` of this process holds bytes that are no valid UTF-8", safe_text(name)),
+                   {source, at(invalid), at(invalid + 1)});
     }
-    begin = end + 1;
+    parts.push_back({name,
+                     {source, at(0), at(equals)},
+                     variable.substr(equals + 1),
+                     {source, at(equals + 1), at(variable.size())}});
+    begin += variable.size() + 1;
   }
-  return variables;
+  if (!readable) return std::nullopt;
+  return environment_layer(parts, OriginKind::environment, source);
 }
 
 }  // namespace capstan

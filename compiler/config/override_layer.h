@@ -24,10 +24,12 @@ std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMa
 /// True for names that a training job reads (NCCL_*, NVTE_*, CUDA_*, ...).
 bool is_job_variable(std::string_view name);
 
-/// The variables of this process whose names a training job reads (NCCL_*, NVTE_*, CUDA_*, ...), sorted by
-/// name, as the text of a source: one `NAME=VALUE` a line. Values with line breaks are left out.
-std::string process_environment_text();
-/// Splits such a text.
-std::vector<EnvironmentVariable> read_process_environment(SourceId source, const SourceMap& sources);
+/// `NAME=VALUE` of each variable of this process whose name a training job reads (NCCL_*, NVTE_*, CUDA_*,
+/// ...), sorted.
+std::vector<std::string> process_environment();
+/// The layer of such variables, whose text becomes a source: one a line, where a value does not break lines
+/// itself. Nothing, with a report, when one is no valid UTF-8.
+std::optional<Layer> process_environment_layer(const std::vector<std::string>& variables, SourceMap& sources,
+                                               Sink& sink);
 
 }  // namespace capstan

@@ -27,10 +27,11 @@ std::size_t closest(const std::vector<std::string>& selectors, const KnownCode& 
   return best;
 }
 
-/// Without these nothing else can be trusted: a text was not read, or a rule was not.
+/// Without these nothing else can be trusted: a text, a rule or the target was not read, or a key or value
+/// was not understood, so that no rule saw it.
 bool always_reported(const Diagnostic& diagnostic) {
   return diagnostic.kind == FindingKind::problem && diagnostic.severity == Severity::error &&
-         (diagnostic.code.starts_with("SY") || diagnostic.code.starts_with("RU"));
+         is_reading_problem(diagnostic.code);
 }
 
 }  // namespace
@@ -49,6 +50,11 @@ bool parse_severity_override(std::string_view text, std::pair<std::string, Sever
   if (equal == std::string_view::npos || equal == 0) return false;
   override.first = std::string(text.substr(0, equal));
   return parse_severity(text.substr(equal + 1), override.second);
+}
+
+bool is_reading_problem(std::string_view code) {
+  const std::string_view family = code.substr(0, 2);
+  return family == "SY" || family == "RU" || family == "TY" || family == "TG" || family == "EX";
 }
 
 std::vector<KnownCode> builtin_known_codes() {

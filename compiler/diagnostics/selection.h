@@ -1,8 +1,8 @@
 // Which findings are reported, and how severe: `--select`, `--ignore`, `--severity` and the fail level. A
 // selector is `all`, a code
 // ("CG004"), the beginning of codes ("CG", "CG0"), a rule's name, a family's name ("cuda-graph") or a kind
-// ("advice"). The most specific matching selector decides; ignoring wins a tie. Texts that cannot be read are
-// always reported.
+// ("advice"). The most specific matching selector decides; ignoring wins a tie. Errors of
+// reading (is_reading_problem) are always reported.
 #pragma once
 
 #include <string>
@@ -39,6 +39,10 @@ bool parse_severity_override(std::string_view text, std::pair<std::string, Sever
 std::vector<KnownCode> builtin_known_codes();
 /// Selectors that match no known code: a usage error. In the order given.
 std::vector<std::string> unknown_selectors(const Selection& selection, const std::vector<KnownCode>& known);
+
+/// Whether errors of the code (SY, TY, TG, RU, EX) say that a text, a rule, the target, a key or a value was
+/// not read: no selection drops or lowers them.
+bool is_reading_problem(std::string_view code);
 
 /// Keeps what is selected, with severities changed; the order stays. Gives the number of findings dropped.
 std::size_t apply_selection(std::vector<Diagnostic>& diagnostics, const Selection& selection,

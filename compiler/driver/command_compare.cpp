@@ -71,7 +71,8 @@ Judged judge_file(const std::string& file, const CompareOptions& options, const 
   Sink sink;
   Workspace workspace(config, sink);
   Judged judged;
-  const auto source = workspace.ok() ? workspace.read_source(file, "<stdin>", sink) : std::nullopt;
+  workspace.require_usable(sink);
+  const auto source = workspace.read_source(file, "<stdin>", sink);
   const auto prepared = source ? workspace.prepare(*source, sink) : std::nullopt;
   if (prepared) {
     judge_open_keys(*prepared, smt, judged);
@@ -191,7 +192,7 @@ std::string settings_text(const SolveSession& session, const Witness& witness) {
 
 int compare_in_general(const CompareOptions& options) {
   SolveSession before(options.config, options.solver);
-  if (!before.open_empty(options.from)) return kExitUsage;
+  before.open_empty(options.from);
   // Both sides must share one rule set: fact ids and rules are then the same numbers.
   const Stack& after_stack = stack_named(before.workspace().schema(), options.to);
   const RuleBook after(before.workspace().view_of(after_stack), before.workspace().rules_for(after_stack));

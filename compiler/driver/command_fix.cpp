@@ -133,10 +133,7 @@ int fix(FixOptions options) {
   }
   Sink setup;
   Workspace workspace(options.config, setup);
-  if (!workspace.ok()) {
-    std::fputs(render_text(setup.diagnostics(), workspace.sources(), {}, {}).c_str(), stderr);
-    return kExitUsage;
-  }
+  workspace.require_usable(setup);
   options.fix.known = known_codes(workspace.rules());
   options.fix.selection = make_selection(options.selection, options.fix.known);
   options.fix.date = today();

@@ -55,7 +55,8 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
   Workspace& workspace = *compiled.workspace;
   std::optional<PreparedConfig> prepared;
   std::optional<SourceId> source;
-  if (workspace.ok()) source = workspace.read_source(file, "<stdin>", sink);
+  workspace.require_usable(sink);
+  source = workspace.read_source(file, "<stdin>", sink);
   if (source) prepared = workspace.prepare(*source, sink);
   if (prepared) {
     check_and_suggest({prepared->config, *prepared->schema, *prepared->rules, prepared->stack,

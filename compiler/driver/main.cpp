@@ -18,11 +18,13 @@
 #include "compiler/driver/command_sweep.h"
 #include "compiler/driver/command_why_not.h"
 #include "compiler/driver/program.h"
+#include "grammar/source/standard_descriptors.h"
 
 #include <csignal>
 
 int main(int argc, char** argv) {
   using namespace capstan;
+  fill_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failed write with a reason, not the end
   return run_program(argc, argv,
                      {

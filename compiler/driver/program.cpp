@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "compiler/diagnostics/render/display_text.h"
@@ -25,13 +27,37 @@ int report_internal_error(const char* what) {
   return kExitUsage;
 }
 
+/// An empty value would be taken as an option that was not given. Whoever writes one means something else: a
+/// variable of the shell that is not set.
+void refuse_empty_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_expected_min() == 0) continue;  // a flag
+    option->check([](const std::string& value) {
+      return value.empty() ? std::string("the value is empty") : std::string();
+    });
+  }
+  for (CLI::App* one : command.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*one);
+}
+
+/// `--target=` takes the word behind it as its value: who wrote it meant nothing, or something else.
+void refuse_bare_equals(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      throw UsageError(fmt::format("`{}` has no value", word));
+  }
+}
+
 int run(int argc, const char* const* argv, const std::vector<AddCommand>& commands) {
   CLI::App program("Checks training configs, compiles them to plans, and runs the plans.", "capstan");
   int exit_code = kExitUsage;
   program.require_subcommand(1);
   program.set_version_flag("--version", std::string("capstan ") + CAPSTAN_VERSION);
   for (const AddCommand add : commands) add(program, exit_code);
+  refuse_empty_values(program);
   try {
+    refuse_bare_equals(argc, argv);
     program.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {
     // What is not known is more worth saying than what is missing because of it.
@@ -53,7 +79,8 @@ int run(int argc, const char* const* argv, const std::vector<AddCommand>& comman
     const int code = program.exit(error);
     return code == 0 ? kExitClean : kExitUsage;
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "capstan: %s\n", safe_text(error.what(), true).c_str());
+    const std::string text = safe_text(error.what(), true);
+    if (!text.empty()) std::fprintf(stderr, "capstan: %s\n", text.c_str());
     return kExitUsage;
   }
   return exit_code;

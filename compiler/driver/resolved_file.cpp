@@ -13,10 +13,9 @@ ResolvedFile resolve_file(const std::string& path, const ConfigOptions& options,
   ResolvedFile file;
   Sink sink;
   file.workspace = std::make_unique<Workspace>(with_project(options, path), sink);
-  if (file.workspace->ok()) {
-    if (const auto source = file.workspace->read_source(path, "<stdin>", sink)) {
-      file.prepared = file.workspace->prepare(*source, sink);
-    }
+  file.workspace->require_usable(sink);
+  if (const auto source = file.workspace->read_source(path, "<stdin>", sink)) {
+    file.prepared = file.workspace->prepare(*source, sink);
   }
   file.has_errors = sink.has_errors();
   std::vector<Diagnostic> shown;

@@ -45,11 +45,10 @@ SolveSession::SolveSession(const ConfigOptions& config, const SolverOptions& opt
 
 bool SolveSession::open(const std::string& path) {
   Sink sink;
+  workspace_.require_usable(setup_);
   for (Diagnostic& diagnostic : setup_.take()) sink.report(std::move(diagnostic));
-  if (workspace_.ok()) {
-    if (const auto file = workspace_.read_source(path, "<stdin>", sink))
-      prepared_ = workspace_.prepare(*file, sink);
-  }
+  if (const auto file = workspace_.read_source(path, "<stdin>", sink))
+    prepared_ = workspace_.prepare(*file, sink);
   if (sink.has_errors()) {
     std::vector<Diagnostic> shown = sink.take();
     sort_for_output(shown);
@@ -62,11 +61,8 @@ bool SolveSession::open(const std::string& path) {
   return true;
 }
 
-bool SolveSession::open_empty(const std::string& stack_name) {
-  if (setup_.has_errors()) {
-    std::fputs(render_text(setup_.diagnostics(), workspace_.sources(), {}, {}).c_str(), stderr);
-    return false;
-  }
+void SolveSession::open_empty(const std::string& stack_name) {
+  workspace_.require_usable(setup_);
   const Stack& stack = stack_named(workspace_.schema(), stack_name);
   prepared_.emplace();
   prepared_->stack.stack = stack;
@@ -74,7 +70,6 @@ bool SolveSession::open_empty(const std::string& stack_name) {
   prepared_->rules = &workspace_.rules_for(stack);
   book_ = std::make_unique<RuleBook>(*prepared_->schema, *prepared_->rules);
   subject_ = std::make_unique<Subject>(prepared_->config, *book_);
-  return true;
 }
 
 const Stack& stack_named(const Schema& schema, const std::string& stack_name) {

@@ -36,10 +36,10 @@ class SolveSession {
  public:
   SolveSession(const ConfigOptions& config, const SolverOptions& options);
   /// Reads the file; false when it cannot be judged (reported to standard error with its places; exit code
-  /// 1).
+  /// 1). UsageError for options that cannot be used.
   bool open(const std::string& path);
   /// Judges a config without any setting on a stack (commands that need no file).
-  bool open_empty(const std::string& stack);
+  void open_empty(const std::string& stack);
 
   Workspace& workspace() { return workspace_; }
   const PreparedConfig& prepared() const { return *prepared_; }

@@ -1,5 +1,6 @@
 #include "compiler/driver/workspace.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -8,6 +9,8 @@
 
 #include "compiler/config/bind.h"
 #include "compiler/config/override_layer.h"
+#include "compiler/diagnostics/finding_bound.h"
+#include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/ruleset/resolve.h"
 
@@ -42,9 +45,8 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
   }
 
   if (options.env_from_process) {
-    const SourceId source = sources_.add("environment", process_environment_text(), SourceKind::environment);
-    environment_layers_.push_back(
-        environment_layer(read_process_environment(source, sources_), OriginKind::environment, source));
+    if (auto layer = process_environment_layer(process_environment(), sources_, sink))
+      environment_layers_.push_back(std::move(*layer));
   }
   for (const std::string& path : options.env_files) {
     const std::optional<SourceId> source = read_source(path, path, sink);
@@ -58,6 +60,15 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
       override_layers_.push_back(std::move(*layer));
   }
   ok_ = sink.count(Severity::error) == errors;
+}
+
+void Workspace::require_usable(const Sink& sink) const {
+  if (ok_) return;
+  std::vector<Diagnostic> shown = sink.diagnostics();
+  bound_findings(shown);
+  sort_for_output(shown);
+  std::fputs(render_text(shown, sources_, {}, {}).c_str(), stderr);
+  throw UsageError("");
 }
 
 std::optional<SourceId> Workspace::read_source(const std::string& path,

@@ -40,6 +40,9 @@ class Workspace {
   Workspace(const ConfigOptions& options, Sink& sink);
 
   bool ok() const { return ok_; }
+  /// Shows `sink`'s problems on standard error and throws UsageError when the options are unusable: what the
+  /// command line names is at fault, not a config.
+  void require_usable(const Sink& sink) const;
   SourceMap& sources() { return sources_; }
   const SourceMap& sources() const { return sources_; }
   const Schema& schema() const { return builtin_schema(); }

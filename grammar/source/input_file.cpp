@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "grammar/source/standard_descriptors.h"
+
 namespace capstan {
 namespace {
 
@@ -18,6 +20,14 @@ bool is_inherited(const std::string& path) {
 }  // namespace
 
 int open_input_file(const std::string& path, std::string& reason) {
+  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
+    reason = "a file name cannot hold a NUL character";
+    return -1;
+  }
+  if (path == "/dev/stdin" && !has_standard_input()) {
+    reason = "standard input is closed";
+    return -1;
+  }
   // Opening a named pipe would wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat facts {};

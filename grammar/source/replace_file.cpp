@@ -31,6 +31,7 @@ bool write_all(int file, std::string_view bytes) {
 }  // namespace
 
 std::optional<std::string> replace_file(const std::string& path, std::string_view bytes) {
+  if (path.find('\0') != std::string_view::npos) return "a file name cannot hold a NUL character";
   const std::string target = real_path(path);
   struct stat status {};
   const bool exists = ::stat(target.c_str(), &status) == 0;

@@ -17,6 +17,7 @@ Outcome<MappedFile> MappedFile::open(const std::string& path, const char* code, 
   const auto refused = [&](const std::string& why) {
     return run_problem(code, fmt::format("{} `{}` cannot be read: {}", what, path, why), {{"path", path}});
   };
+  if (path.find('\0') != std::string::npos) return refused("a file name cannot hold a NUL character");
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return refused(std::generic_category().message(errno));

@@ -159,13 +159,29 @@ TEST(Extends, TheNumberOfLayersIsBounded) {
 TEST(EnvironmentLayer, TheLastOfTwoHolds) {
   Composed result;
   SourceMap& sources = result.sources;
-  const SourceId source = sources.add("environment", "A=1\nB=x=y\nA=2\n", SourceKind::environment);
-  const Layer layer =
-      environment_layer(read_process_environment(source, sources), OriginKind::environment, source);
-  const Config config = compose({layer}, result.sink);
+  const auto layer = process_environment_layer({"A=1", "B=x=y", "A=2"}, sources, result.sink);
+  ASSERT_TRUE(layer);
+  const Config config = compose({*layer}, result.sink);
   EXPECT_EQ(config.find("env.A")->value, Value("2"));
   EXPECT_EQ(config.find("env.B")->value, Value("x=y"));
   EXPECT_EQ(sources.text(config.find("env.B")->origin.value), "x=y");
+}
+
+TEST(EnvironmentLayer, LineBreaksBelongToTheValue) {
+  Composed result;
+  SourceMap& sources = result.sources;
+  const auto layer = process_environment_layer({"A=1\n2\n", "B=3"}, sources, result.sink);
+  ASSERT_TRUE(layer);
+  const Config config = compose({*layer}, result.sink);
+  EXPECT_EQ(config.find("env.A")->value, Value("1\n2\n"));
+  EXPECT_EQ(sources.text(config.find("env.A")->origin.value), "1\n2\n");
+  EXPECT_EQ(sources.text(config.find("env.B")->origin.key), "B");
+}
+
+TEST(EnvironmentLayer, BytesThatAreNoTextAreReported) {
+  Composed result;
+  EXPECT_FALSE(process_environment_layer({"NCCL_A=x\xFF"}, result.sources, result.sink));
+  EXPECT_EQ(result.sink.count(Severity::error), 1u);
 }
 
 }  // namespace

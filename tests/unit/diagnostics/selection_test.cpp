@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/diagnostics/codes.h"
+
 namespace capstan {
 namespace {
 
@@ -52,6 +54,22 @@ TEST(Selection, TheMostSpecificSelectorDecidesAndIgnoringWinsTies) {
 TEST(Selection, UnreadableTextsAreAlwaysReported) {
   EXPECT_EQ(kept({.ignore = {"all"}}), "SY001!");
   EXPECT_EQ(kept({.ignore = {"SY001"}, .severities = {{"SY", Severity::hint}}}), "CG001!CG002~PP001!SY001!");
+}
+
+TEST(Selection, KeysAndValuesThatWereNotReadAreAlwaysReported) {
+  const std::vector<KnownCode> known = builtin_known_codes();
+  for (const char* code : {"TY001", "TY002", "TY003", "TY004", "TG001", "EX002"}) {
+    std::vector<Diagnostic> found = {start_problem(code, "a problem")};
+    EXPECT_EQ(apply_selection(
+                  found, {.select = {"CG"}, .ignore = {code}, .severities = {{code, Severity::hint}}}, known),
+              0u)
+        << code;
+    ASSERT_EQ(found.size(), 1u) << code;
+    EXPECT_EQ(found[0].severity, Severity::error) << code;
+  }
+  // Warnings of the same families may be left out.
+  std::vector<Diagnostic> warning = {start_problem("EX001", "an argument")};
+  EXPECT_EQ(apply_selection(warning, {.ignore = {"EX001"}}, known), 1u);
 }
 
 TEST(Selection, OverridesSeverities) {
