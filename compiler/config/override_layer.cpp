@@ -117,7 +117,7 @@ std::optional<Layer> read_environment_file_layer(SourceId source, const SourceMa
     const auto add_count = [&](const char* key, const std::optional<CountWithPlace>& count) {
       if (!count) return;
       SyntaxNode value;
-      value.scalar = Value(count->count);
+      value.scalar = count->or_more ? Value("?") : Value(count->count);
       value.span = count->value;
       cluster.entries.push_back({key, count->key, std::move(value)});
     };

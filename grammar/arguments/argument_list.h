@@ -29,10 +29,11 @@ struct Argument {
 
 struct ArgumentList {
   std::vector<Argument> arguments;
-  std::vector<Argument> launcher;                   ///< arguments of torchrun and the like, before the script
-  std::vector<ArgumentValue> loose;                 ///< words behind the script and before the first argument
-  std::vector<ArgumentValue> absent;                ///< `${X:-}`: nothing, unless the environment holds X
-  std::vector<EnvironmentVariable> variables;       ///< exports with known values, and `X=1 command`
+  std::vector<ArgumentValue> launcher;  ///< the words before the script: srun, torchrun and the like
+  std::vector<ArgumentValue> loose;     ///< words behind the script and before the first argument
+  std::vector<ArgumentValue> absent;    ///< `${X:-}`: nothing, unless the environment holds X
+  std::vector<EnvironmentVariable>
+      variables;  ///< exports with known values, `X=1 command`, and what its launcher passes on
   std::vector<EnvironmentVariable> open_variables;  ///< those whose value only a shell can know
   std::vector<Span>
       further_commands;  ///< training commands of a script beside the one whose arguments these are

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/arguments/launcher_words.h"
 #include "grammar/arguments/shell_expansion.h"
 #include "grammar/environment/shell_script.h"
 #include "grammar/environment/shell_text.h"
@@ -66,12 +67,17 @@ std::vector<Argument> group(const std::vector<ExpandedWord>& words, std::vector<
   return arguments;
 }
 
-/// `python $SCRIPT --x`, `torchrun --nnodes 2 $SCRIPT --x`: behind the word that can only be the program.
+bool is_starter(const ExpandedWord& word) {
+  const std::string_view name = std::string_view(word.text).substr(word.text.rfind('/') + 1);
+  return word.literal && (name == "torchrun" || name == "python" || name == "python3");
+}
+
+/// `python $SCRIPT --x`, `$PROFILER torchrun --nnodes 2 $SCRIPT --x`: behind the word that can only be the
+/// program.
 std::size_t behind_unknown_program(const std::vector<ExpandedWord>& words) {
-  const std::string& first = words.front().text;
-  const std::string_view starter = std::string_view(first).substr(first.rfind('/') + 1);
-  if (starter != "torchrun" && !starter.starts_with("python")) return 0;
-  for (std::size_t i = 1; i < words.size(); ++i) {
+  const auto starter = std::find_if(words.begin(), words.end(), is_starter);
+  if (starter == words.end()) return 0;
+  for (auto i = static_cast<std::size_t>(starter - words.begin()) + 1; i < words.size(); ++i) {
     if (is_option(words[i])) {  // with its value
       const bool has_value = is_flag(words[i]) && words[i].text.find('=') == std::string::npos &&
                              i + 1 < words.size() && words[i + 1].literal && !is_option(words[i + 1]);
@@ -104,6 +110,25 @@ std::size_t behind_program(const std::vector<ExpandedWord>& words) {
     }
   }
   return words.empty() ? 0 : behind_unknown_program(words);
+}
+
+/// The text behind `bash -c`, `bash -x -c`, `sh -euo pipefail -c`, `bash --login -c` at that place.
+const ShellWord* script_word(const std::vector<ShellWord>& words, std::size_t at) {
+  const std::string shell = words[at].text();
+  const std::string name = shell.substr(shell.rfind('/') + 1);
+  if (name != "sh" && name != "bash" && name != "zsh") return nullptr;
+  bool is_command = false;
+  for (std::size_t i = at + 1; i < words.size(); ++i) {
+    const std::string option = words[i].text();
+    if (option.size() < 2 || (option[0] != '-' && option[0] != '+')) return is_command ? &words[i] : nullptr;
+    if (option.starts_with("--")) {
+      if (option == "--rcfile" || option == "--init-file") ++i;
+      continue;
+    }
+    is_command = is_command || (option[0] == '-' && option.find('c') != std::string::npos);
+    if (option.find_first_of("oO") != std::string::npos) ++i;  // its value, the name of a shell option
+  }
+  return nullptr;
 }
 
 constexpr int kTrains = 2;
@@ -255,6 +280,8 @@ class CommandFinder {
       // Where the command runs, its variables are set: the command's own condition is none of theirs.
       if (auto stated = stated_by(assignment, false)) best_variables_.push_back(std::move(*stated));
     }
+    for (PassedVariable& passed : variables_passed_by(best_, behind_program(best_)))
+      best_variables_.push_back({std::move(passed.variable), passed.known});
   }
 
   /// `$((L++))` inside any word.
@@ -374,12 +401,7 @@ class CommandFinder {
       }
     } else {
       for (std::size_t i = 0; i + 2 < command.words.size() && text.text.empty(); ++i) {
-        const std::string shell = command.words[i].text();
-        const std::string name = shell.substr(shell.rfind('/') + 1);
-        const std::string option = command.words[i + 1].text();
-        if ((name == "sh" || name == "bash" || name == "zsh") && option.size() > 1 && option[0] == '-' &&
-            option[1] != '-' && option.back() == 'c')
-          add(command.words[i + 2]);
+        if (const ShellWord* script = script_word(command.words, i)) add(*script);
       }
     }
     if (text.text.empty()) return false;
@@ -454,8 +476,10 @@ std::optional<ArgumentList> parse_megatron_arguments(SourceId source, const Sour
     return std::nullopt;
   }
   const auto own = words.begin() + static_cast<std::ptrdiff_t>(behind_program(words));
-  std::vector<ArgumentValue> before, behind;
-  if (own != words.begin()) list.launcher = group(std::vector<ExpandedWord>(words.begin(), own - 1), before);
+  std::vector<ArgumentValue> behind;
+  if (own != words.begin()) {
+    for (auto word = words.begin(); word != own - 1; ++word) list.launcher.push_back(to_value(*word));
+  }
   list.arguments = group(std::vector<ExpandedWord>(own, words.end()), behind);
   // Without a program word, the words before the first argument are the program and its launcher.
   for (ArgumentValue& value : behind) {

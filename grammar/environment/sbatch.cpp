@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
 
 #include "grammar/environment/shell_script.h"
@@ -64,6 +65,12 @@ std::optional<std::int64_t> leading_count(std::string_view text) {
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
   if (!rest.empty() && rest.front() != '-') return std::nullopt;  // `2-4`: at least two
   return value;
+}
+
+/// `2-4`; `4-4` is no choice.
+bool is_range(std::string_view text, std::int64_t least) {
+  const std::size_t dash = text.find('-');
+  return dash != std::string_view::npos && text.substr(dash + 1) != std::to_string(least);
 }
 
 class LineReader {
@@ -212,7 +219,7 @@ SbatchScript parse_sbatch(SourceId source, const SourceMap& sources, std::vector
   for (const SbatchOption& option : script.options) {
     const auto place = [&](std::optional<std::int64_t> count, std::optional<CountWithPlace>& out) {
       if (count)
-        out = CountWithPlace{*count, option.name_span, option.value_span};
+        out = CountWithPlace{*count, option.name_span, option.value_span, is_range(option.value, *count)};
       else
         problems.push_back({fmt::format("`{}` is no count that `{}` takes", option.value, option.name),
                             option.value_span.exists() ? option.value_span : option.name_span,
@@ -228,14 +235,14 @@ SbatchScript parse_sbatch(SourceId source, const SourceMap& sources, std::vector
       place(gpu_count(option.value, false, script.gpu), per_task);
     else if (option.name == "gres") {
       if (const auto count = gpu_count(option.value, true, script.gpu)) {
-        script.gpus_per_node = CountWithPlace{*count, option.name_span, option.value_span};
+        script.gpus_per_node = CountWithPlace{*count, option.name_span, option.value_span, false};
       }
     }
   }
   if (!script.gpus_per_node && per_task && script.tasks_per_node && per_task->count <= 1024 &&
       script.tasks_per_node->count <= 1024) {
     script.gpus_per_node =
-        CountWithPlace{per_task->count * script.tasks_per_node->count, per_task->key, per_task->value};
+        CountWithPlace{per_task->count * script.tasks_per_node->count, per_task->key, per_task->value, false};
   }
   for (const ShellCommand& command : shell.commands) {
     if (!command.exports || command.conditional) continue;

@@ -24,6 +24,7 @@ struct SbatchOption {
 struct CountWithPlace {
   std::int64_t count = 0;
   Span key, value;
+  bool or_more = false;  ///< of a range `2-4`: Slurm decides; `count` is the least
 };
 
 struct SbatchScript {

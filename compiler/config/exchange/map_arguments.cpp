@@ -13,6 +13,7 @@
 #include "compiler/config/exchange/say_argument.h"
 #include "compiler/config/override_layer.h"
 #include "compiler/config/pipeline_layout.h"
+#include "grammar/arguments/launcher_words.h"
 #include "grammar/arguments/list_expression.h"
 
 namespace capstan {
@@ -86,7 +87,7 @@ class Mapper {
     for (const ArgumentValue& word : list_.absent) report_default(word);
     for (const ArgumentValue& word : list_.loose) take_loose(word);
     for (const Argument& argument : list_.arguments) take(argument);
-    for (const Argument& argument : list_.launcher) take_launcher(argument);
+    take_launcher();
     for (const EnvironmentVariable& variable : list_.variables) {
       given_.set("env." + variable.name, variable.name_span, Value(variable.value), variable.value_span);
     }
@@ -285,11 +286,16 @@ class Mapper {
   void report_default(const ArgumentValue& value) {
     if (value.default_of.empty() || !defaults_.emplace(value.span.begin, value.default_of).second) return;
     const std::string taken = value.text.empty() ? "empty" : "`" + value.text + "`";
-    context_.sink.problem("EX009",
-                          fmt::format("`{}` is taken as {}, the default stated here; the environment may "
-                                      "hold another value",
-                                      value.default_of, taken),
-                          value.span);
+    const bool is_positional = value.default_of.find_first_not_of("0123456789") == std::string::npos;
+    context_.sink.problem(
+        "EX009",
+        is_positional
+            ? fmt::format("`${}` is taken as {}, the default stated here; the script's call may give another",
+                          value.default_of, taken)
+            : fmt::format(
+                  "`{}` is taken as {}, the default stated here; the environment may hold another value",
+                  value.default_of, taken),
+        value.span);
   }
 
   /// Of the stack; null where it names none.
@@ -405,19 +411,19 @@ class Mapper {
     return out;
   }
 
-  /// torchrun tells the shape of the cluster.
-  void take_launcher(const Argument& argument) {
-    std::string name = argument.flag;
-    std::replace(name.begin(), name.end(), '_', '-');
-    const bool processes = name == "--nproc-per-node", nodes = name == "--nnodes";
-    if ((!processes && !nodes) || argument.values.size() != 1) return;
-    const auto count = to_integer(argument.values[0].text);
-    if (!argument.values[0].literal || !count) return;
-    // Slurm always says its own; what `#SBATCH` asks for is better known than the default.
-    if (argument.values[0].default_of.starts_with("SLURM_")) return;
-    report_default(argument.values[0]);
-    given_.set(processes ? "cluster.gpus_per_node" : "cluster.nodes", argument.flag_span, Value(*count),
-               argument.values[0].span);
+  /// What starts the program tells the shape of the cluster.
+  void take_launcher() {
+    const LauncherShape shape = launcher_shape(list_.launcher);
+    const auto take = [&](const char* key, const std::optional<LauncherCount>& count) {
+      if (!count) return;
+      // Slurm always says its own; what `#SBATCH` asks for is better known than the default.
+      if (count->value.default_of.starts_with("SLURM_")) return;
+      report_default(count->value);
+      given_.set(key, count->key, Value(count->count), count->value.span);
+    };
+    take("cluster.nodes", shape.nodes);
+    take("cluster.gpus_per_node", shape.ranks_per_node);
+    take("cluster.world_size", shape.ranks);
   }
 
   const ArgumentValue* value_of(std::string_view flag) const {

@@ -5,6 +5,7 @@
 #include "compiler/config/exchange/launcher_text.h"
 #include "compiler/config/exchange/layer_builder.h"
 #include "compiler/config/exchange/readers.h"
+#include "grammar/arguments/launcher_words.h"
 #include "grammar/arguments/megatron_arguments.h"
 #include "grammar/environment/sbatch.h"
 
@@ -110,11 +111,14 @@ std::optional<std::vector<Layer>> read_megatron_args(const ReadContext& context)
     std::vector<SyntaxProblem> repeated;  // of the shell text: reported above
     const SbatchScript batch = parse_sbatch(context.file, context.sources, repeated);
     LayerBuilder cluster(OriginKind::file, context.file);
-    if (batch.nodes)
+    if (batch.nodes && batch.nodes->or_more)
+      cluster.set_unknown("cluster.nodes", batch.nodes->key, batch.nodes->value);
+    else if (batch.nodes)
       cluster.set("cluster.nodes", batch.nodes->key, Value(batch.nodes->count), batch.nodes->value);
-    const auto& gpus = batch.gpus_per_node;
+    const bool by_tasks = launcher_shape(list->launcher).one_rank_per_task && batch.tasks_per_node;
+    const auto& gpus = by_tasks ? batch.tasks_per_node : batch.gpus_per_node;
     if (gpus) cluster.set("cluster.gpus_per_node", gpus->key, Value(gpus->count), gpus->value);
-    layers.insert(layers.begin() + 1, cluster.take());  // what torchrun says wins
+    layers.insert(layers.begin() + 1, cluster.take());  // what srun and torchrun say wins
   }
   return layers;
 }

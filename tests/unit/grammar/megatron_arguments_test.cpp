@@ -24,7 +24,8 @@ std::string arguments(std::string text) {
       }
       out += ";";
     }
-    for (const Argument& argument : list->launcher) out += "L" + argument.flag + ";";
+    for (const ArgumentValue& word : list->launcher)
+      if (word.text.starts_with("--")) out += "L" + word.text + ";";
     for (const ArgumentValue& word : list->loose) out += "W" + word.text + (word.literal ? "" : "?") + ";";
     for (const ArgumentValue& word : list->absent) out += "0" + word.default_of + ";";
     for (const Span& command : list->further_commands) out += "+" + std::string(sources.text(command)) + ";";
