@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
@@ -166,7 +167,7 @@ int compare_file(const CompareOptions& options) {
                    .c_str(),
                stdout);
   } else {
-    std::string out = fmt::format("{}: {} -> {}\n", options.file, options.from, options.to);
+    std::string out = fmt::format("{}: {} -> {}\n", safe_text(options.file), options.from, options.to);
     for (const Diagnostic* one : added)
       out += fmt::format("  new   {} {} {}: {}\n", severity_name(one->severity), one->code, one->name,
                          one->message);

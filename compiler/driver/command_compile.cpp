@@ -1,6 +1,7 @@
 #include "compiler/driver/command_compile.h"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -43,11 +44,17 @@ int compile(const CompileOptions& options) {
   if (!compiled.plan) return exit_code;
   const std::string text = render(*compiled.plan, options.format);
   const bool to_standard_output = options.output.empty() || options.output == "-";
-  write_output(options.output, text, compiled.workspace->sources());
+  write_output(options.output, text, compiled.workspace->sources(), compiled.further_inputs);
   if (!options.after.empty()) return exit_code;
   // Whoever reads the plan from standard output reads nothing else there.
   std::fputs(summarize_plan(*compiled.plan, options.file, compiled.stack).c_str(),
              to_standard_output ? stderr : stdout);
+  // The plan lies on disk, whoever reads the summary.
+  if (!to_standard_output && std::fflush(stdout) != 0) {
+    std::fputs("capstan: the summary could not be written\n", stderr);
+    __fpurge(stdout);
+    std::clearerr(stdout);
+  }
   return exit_code;
 }
 

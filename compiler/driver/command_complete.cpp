@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/solve_json.h"
 #include "compiler/driver/solve_report.h"
@@ -29,6 +30,23 @@ struct CompleteOptions {
   SolverOptions solver;
 };
 
+/// The config without what the changed keys hold in extended files, so that the answers stand in the file
+/// itself, which alone is printed. UsageError for a key that must go from an extended file.
+Config answers_in_main_file(Config config, const SourceMap& sources, const std::vector<KeyChange>& changes) {
+  for (const KeyChange& change : changes) {
+    const Setting* setting = config.find(change.path);
+    if (setting == nullptr || setting->origin.kind != OriginKind::extended_file) continue;
+    const std::string& file = sources[setting->origin.key.source].name();
+    if (change.kind == KeyChange::Kind::unset)
+      throw UsageError(
+          fmt::format("`{}` is to hold its default and is open in `{}`, which `--toml` does not print; "
+                      "`--write` changes that file",
+                      change.path, file));
+    config.settings.erase(change.path);
+  }
+  return config;
+}
+
 /// The changes as text: every file that they touch, by source.
 std::string completed_text(SolveSession& session, const Completion& completion,
                            std::vector<KeyChange> changes, bool write) {
@@ -37,8 +55,9 @@ std::string completed_text(SolveSession& session, const Completion& completion,
     changes.push_back(
         {value.set ? KeyChange::Kind::set : KeyChange::Kind::unset, name, value.value, {}, true});
   }
-  const Config& config = session.prepared().config;
   const SourceMap& sources = session.workspace().sources();
+  const Config config =
+      write ? session.prepared().config : answers_in_main_file(session.prepared().config, sources, changes);
   const EditPlan plan = plan_edits(changes, config, sources);
   for (const std::string& clause : plan.by_hand) std::fprintf(stderr, "capstan: %s\n", clause.c_str());
   std::string shown;
@@ -140,6 +159,8 @@ std::string as_json(const SolveSession& session, const Completion& completion,
 }
 
 int complete_file(const CompleteOptions& options) {
+  if (options.write && options.file == "-")
+    throw UsageError("standard input cannot be rewritten; `--toml` prints what it becomes");
   SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const bool json = options.solver.format == "json";
@@ -191,7 +212,8 @@ int complete_file(const CompleteOptions& options) {
   if (json) {
     session.print(as_json(session, completion, request.open, unread_changes, wishes));
   } else if (completed) {
-    std::string out = options.write ? fmt::format("completed {} ({})\n", options.file, stack) : text;
+    std::string out =
+        options.write ? fmt::format("completed {} ({})\n", safe_text(options.file), stack) : text;
     if (!options.toml) {
       for (const Assignment& value : completion.values) {
         out += value.set ? fmt::format("{} = {}\n", session.subject().name(value.fact), to_text(value.value))
@@ -218,6 +240,7 @@ int complete_file(const CompleteOptions& options) {
     }
     session.print(out);
   } else if (completion.answer == Answer::unsat) {
+    // With `--toml` standard output is the file, and nothing else.
     std::string out = fmt::format("no values of the open keys satisfy all rules of {}\n", stack);
     std::size_t number = 0;
     for (const MinimalConflict& conflict : completion.conflicts.conflicts) {
@@ -225,9 +248,10 @@ int complete_file(const CompleteOptions& options) {
                          describe_minimal_conflict(session, conflict, request.open, {}, 4));
     }
     if (!completion.conflicts.complete) out += "  there may be further conflicts\n";
-    session.print(out);
+    options.toml ? session.print_aside(out) : session.print(out);
   } else {
-    session.print("undecided within the limit; `--timeout` raises it\n");
+    const std::string out = "undecided within the limit; `--timeout` raises it\n";
+    options.toml ? session.print_aside(out) : session.print(out);
   }
   const bool all = std::all_of(request.open.begin(), request.open.end(),
                                [&](FactId key) { return has_value(completion, key); });

@@ -70,6 +70,9 @@ void add_conformance_command(CLI::App& rules, int& exit_code) {
       ->type_name("STACK");
   command->add_option("--at-least", options->at_least, "percent of agreement below which the exit code is 1")
       ->check(CLI::Range(0.0, 100.0))
+      ->check([](const std::string& text) {  // NaN lies in every range
+        return text.find_first_of("nN") == std::string::npos ? std::string() : "`" + text + "` is no number";
+      })
       ->type_name("PERCENT");
   command->add_flag("--markdown", options->markdown, "print a table of all releases instead");
   command->add_option("--rules", options->rule_folders, "a folder of own rules; repeatable")

@@ -11,6 +11,7 @@
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/driver/resolved_file.h"
+#include "compiler/driver/usage_error.h"
 #include "compiler/driver/write_output.h"
 
 namespace capstan {
@@ -47,6 +48,8 @@ bool is_open_beside_unset(const EffectiveDifference& difference) {
 }
 
 int diff(const DiffOptions& options) {
+  if (options.before == "-" && options.after == "-")
+    throw UsageError("standard input (`-`) can be read only once");
   const ResolvedFile before = resolve_file(options.before, options.config, false);
   ConfigOptions after_options = options.config;
   if (!options.target_after.empty()) after_options.target = options.target_after;

@@ -121,6 +121,11 @@ std::string document_of(const RuleItem& item) {
   }
   for (const CodeInfo& info : builtin_codes()) candidates.emplace_back(info.code);
   const std::string near = nearest(text, candidates);
+  if (near.empty() && text.find(' ') != std::string::npos && own_text(text) < kFewestOfFragment)
+    throw UsageError(
+        fmt::format("`{}` is no message that a rule knows; a piece of one must have {} characters at "
+                    "least, blanks not counted",
+                    text, kFewestOfFragment));
   throw UsageError(fmt::format("`{}` is no code, no rule's name, and no message that a rule knows{}", text,
                                near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
 }
@@ -139,11 +144,18 @@ std::string explain_builtin(const CodeInfo& info, const std::string& format) {
 std::string explain(const ExplainOptions& options) {
   std::string text;
   for (const std::string& word : options.words) text += (text.empty() ? "" : " ") + word;
-  const LoadedRules loaded(options.rule_folders);
+  const LoadedRules loaded(with_project_rules(options.rule_folders));
   const std::vector<RuleGroup> groups = group_rules(loaded.rules);
   std::vector<RuleGroup> found;
-  for (const RuleGroup& group : groups) {
-    if (group.code == text || group.first().name == text) found.push_back(group);
+  const auto named = [&groups](const std::string& word) {
+    return std::find_if(groups.begin(), groups.end(), [&word](const RuleGroup& group) {
+      return group.code == word || group.first().name == word;
+    });
+  };
+  // Several codes, or one line of a log whose words the shell took apart.
+  if (std::all_of(options.words.begin(), options.words.end(),
+                  [&](const std::string& word) { return named(word) != groups.end(); })) {
+    for (const std::string& word : options.words) found.push_back(*named(word));
   }
   if (found.empty()) {
     if (const CodeInfo* info = find_code(text)) return explain_builtin(*info, options.format);

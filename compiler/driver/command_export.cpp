@@ -28,7 +28,8 @@ int export_config(const ExportOptions& options) {
   if (!file.prepared) return kExitFindings;
   const WrittenConfig written =
       write_config(file.prepared->config, *file.prepared->schema, *parse_export_format(options.to));
-  write_output(options.output, written.text, file.workspace->sources());
+  write_output(options.output, written.text, file.workspace->sources(),
+               file.workspace->further_inputs(file.prepared->config));
   std::string differences;
   using Kind = WrittenConfig::LeftOut::Kind;
   for (const Kind kind : {Kind::lost, Kind::added}) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/distinct_paths.h"
 #include "compiler/driver/fix_file.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/selection_options.h"
@@ -46,8 +48,9 @@ const Note* undecided_note(const Diagnostic& diagnostic) {
   return found == diagnostic.notes.end() ? nullptr : &*found;
 }
 
-std::string describe(const std::string& path, const FixedFile& result, const SourceMap& sources,
+std::string describe(const std::string& name, const FixedFile& result, const SourceMap& sources,
                      const FixOptions& options) {
+  const std::string path = safe_text(name);
   std::string out;
   for (const FixStep& step : result.steps) {
     out += fmt::format("{}: {} {}: {} ({}, {})\n", path, step.code, step.name, step.title,
@@ -55,8 +58,8 @@ std::string describe(const std::string& path, const FixedFile& result, const Sou
   }
   for (const Diagnostic& diagnostic : result.left) {
     if (diagnostic.severity == Severity::hint) continue;
-    out += fmt::format("{}: {} {}: {}\n", place_of(diagnostic, sources), severity_name(diagnostic.severity),
-                       diagnostic.code, diagnostic.message);
+    out += fmt::format("{}: {} {}: {}\n", safe_text(place_of(diagnostic, sources)),
+                       severity_name(diagnostic.severity), diagnostic.code, diagnostic.message);
     std::size_t number = 0;
     for (const Fix& fix : diagnostic.fixes) {
       out += fmt::format("  {}. {} ({}, {})\n", ++number, fix.title, applicability_name(fix.applicability),
@@ -122,6 +125,7 @@ int fix(FixOptions options) {
   if (stdin_count > 0 && options.format == "json" && !options.diff)
     throw UsageError("with `-` the result goes to standard output; `--format json` needs `--diff` beside it");
   if (options.fix.choose > 0 && options.files.size() > 1) throw UsageError("`--choose` works on one file");
+  options.files = distinct_paths(std::move(options.files));
   const std::optional<ProjectFile> project = project_for(options.files[0]);
   for (const std::string& path : options.files) {
     const std::optional<ProjectFile> other = project_for(path);
@@ -160,7 +164,7 @@ int fix(FixOptions options) {
         out += texts.second;
       } else if (const auto failure = replace_file(name, texts.second)) {
         // What other files became stays to be told.
-        fmt::print(stderr, "capstan: cannot write `{}`: {}{}\n", name, *failure,
+        fmt::print(stderr, "capstan: cannot write `{}`: {}{}\n", safe_text(name), *failure,
                    written.empty() ? "" : fmt::format("; {} was written before", joined(written, "and")));
         whole = false;
         break;

@@ -76,7 +76,8 @@ int import_config(const ImportOptions& options) {
     for (const WrittenConfig::LeftOut& left : written.left_out)
       header += comment(fmt::format("  {}: {}", left.path, left.why));
   }
-  write_output(options.output, header + "\n" + written.text, sources);
+  write_output(options.output, header + "\n" + written.text, sources,
+               file.workspace->further_inputs(prepared.config));
   return file.has_errors ? kExitFindings : kExitClean;
 }
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/display_text.h"
 #include "compiler/driver/config_options.h"
+#include "compiler/driver/distinct_paths.h"
 #include "compiler/driver/fold_undecided.h"
 #include "compiler/driver/project_options.h"
 #include "compiler/driver/report_options.h"
@@ -49,17 +49,6 @@ struct LintOptions {
   bool show_undecided = false;
 };
 
-/// Each file once, however often and under whatever names it is given.
-std::vector<std::string> without_repetitions(std::vector<std::string> files) {
-  std::set<std::string> seen;
-  std::erase_if(files, [&](const std::string& file) {
-    std::error_code error;
-    const std::filesystem::path path = std::filesystem::canonical(file, error);
-    return !seen.insert(error ? file : path.string()).second;
-  });
-  return files;
-}
-
 /// A folder stands for the TOML files below it, project files left out.
 std::vector<std::string> expand_folders(const std::vector<std::string>& arguments) {
   namespace fs = std::filesystem;
@@ -74,7 +63,8 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& argument
     fs::recursive_directory_iterator at(argument, fs::directory_options::skip_permission_denied, error), end;
     for (; !error && at != end; at.increment(error)) {
       const fs::path& path = at->path();
-      if (path.extension() == ".toml" && path.filename() != "capstan.toml" && at->is_regular_file(error)) {
+      std::error_code unknown;  // a link that leads nowhere is reported where it is read
+      if (path.extension() == ".toml" && path.filename() != "capstan.toml" && !at->is_directory(unknown)) {
         found.push_back(path.string());
       }
     }
@@ -207,7 +197,7 @@ int lint(LintOptions options) {
   if (options.stdin_filename && standard_inputs == 0)
     throw UsageError("`--stdin-filename` names standard input, and `-` is not among the files");
   if (standard_inputs > 1) throw UsageError("standard input (`-`) can be read only once");
-  const std::vector<std::string> files = without_repetitions(expand_folders(options.files));
+  const std::vector<std::string> files = distinct_paths(expand_folders(options.files));
 
   Sink setup;
   if (const std::string path = project_of(files, options); !path.empty()) {
@@ -215,6 +205,7 @@ int lint(LintOptions options) {
     const std::optional<ProjectFile> project = open_project(path, sources, setup);
     if (!project) return refuse(setup.diagnostics(), sources, options.report);
     add_project(*project, options.config, options.selection);
+    options.report.further_inputs = options.config.project_inputs;
     if (options.baseline.empty()) options.baseline = project->baseline;
     if (options.report.fail_level.empty()) options.report.fail_level = project->fail_level;
   }
@@ -236,7 +227,7 @@ int lint(LintOptions options) {
   linter.finish();
   if (!options.write_baseline.empty()) {
     const std::string text = print_baseline(make_baseline(linter.findings, workspace.sources()));
-    write_output(options.write_baseline, text, workspace.sources());
+    write_output(options.write_baseline, text, workspace.sources(), options.report.further_inputs);
     const std::size_t count = linter.findings.size();
     if (options.write_baseline != "-")
       fmt::print("wrote {} finding{} to {}\n", count, count == 1 ? "" : "s",
@@ -264,15 +255,21 @@ void add_lint_command(CLI::App& program, int& exit_code) {
   add_config_options(*command, options->config);
   add_report_options(*command, options->report);
   add_selection_options(*command, options->selection);
-  command->add_option("--baseline", options->baseline, "file of known findings, which are not reported")
-      ->type_name("FILE");
+  CLI::Option* const known =
+      command->add_option("--baseline", options->baseline, "file of known findings, which are not reported")
+          ->type_name("FILE");
   command
       ->add_option("--write-baseline", options->write_baseline,
                    "write all findings to a baseline file, report none")
-      ->type_name("FILE");
-  command->add_option("--project", options->project, "project file instead of the capstan.toml found upward")
-      ->type_name("FILE");
-  command->add_flag("--no-project", options->no_project, "read no project file");
+      ->type_name("FILE")
+      ->excludes(known)
+      ->excludes("--format")
+      ->excludes("--output");
+  CLI::Option* const project =
+      command
+          ->add_option("--project", options->project, "project file instead of the capstan.toml found upward")
+          ->type_name("FILE");
+  command->add_flag("--no-project", options->no_project, "read no project file")->excludes(project);
   command->add_flag("--no-explain", options->no_explain,
                     "do not search minimal conflicts; mark every value that a rule reads");
   command->add_flag("--show-undecided", options->show_undecided,

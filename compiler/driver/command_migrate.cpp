@@ -58,7 +58,7 @@ void check_usage(const MigrateOptions& options) {
     throw UsageError(
         "the migrated text goes to standard output; `--format json` needs `--diff` or `--output FILE` "
         "beside it");
-  if (options.format == "json" && options.write && standard_input)
+  if (options.write && standard_input)
     throw UsageError("standard input cannot be rewritten; give `--output FILE`");
 }
 
@@ -179,7 +179,7 @@ int migrate(MigrateOptions options) {
       report += describe_verdicts(result, to, before.sources(), after.sources());
       if (prints_text(options, path)) out += result.text;
       if (!options.output.empty() && options.output != "-")
-        write_output(options.output, result.text, before.sources());
+        write_output(options.output, result.text, before.sources(), options.config.project_inputs);
     }
     if (options.format != "json") continue;
     if (result.readable)

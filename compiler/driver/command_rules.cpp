@@ -10,6 +10,8 @@
 
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/command_rules_parts.h"
+#include "compiler/driver/distinct_paths.h"
+#include "compiler/driver/project_options.h"
 #include "compiler/driver/report_options.h"
 #include "compiler/driver/rule_description.h"
 #include "compiler/driver/usage_error.h"
@@ -38,7 +40,7 @@ struct CheckOptionsOfRules {
 std::vector<RuleFile> read_rule_files(const std::vector<std::string>& folders, SourceMap& sources,
                                       Sink& sink) {
   std::vector<RuleFile> files = builtin_rule_files();
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : distinct_paths(folders)) {
     std::vector<RuleFile> more = load_rule_folder(folder, sources, sink);
     files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
@@ -46,7 +48,7 @@ std::vector<RuleFile> read_rule_files(const std::vector<std::string>& folders, S
 }
 
 void list_rules(const ListOptions& options) {
-  const LoadedRules loaded(options.rule_folders);
+  const LoadedRules loaded(with_project_rules(options.rule_folders));
   std::vector<RuleGroup> groups = group_rules(loaded.rules);
   if (!options.stack.empty() && builtin_schema().find_stack(options.stack) == nullptr) {
     throw UsageError(fmt::format("there is no stack `{}`", options.stack));
@@ -82,7 +84,8 @@ void list_rules(const ListOptions& options) {
 void show_rule(const ShowOptions& options) {
   SourceMap sources;
   Sink sink;
-  const std::vector<RuleFile> files = read_rule_files(options.rule_folders, sources, sink);
+  const std::vector<RuleFile> files =
+      read_rule_files(with_project_rules(options.rule_folders), sources, sink);
   std::string out;
   for (const RuleFile& file : files) {
     RuleFileSyntax shown;
@@ -110,7 +113,7 @@ int check_rules(const CheckOptionsOfRules& options) {
   SourceMap sources;
   Sink sink;
   std::vector<RuleFile> files = builtin_rule_files();
-  for (const std::string& folder : options.folders) {
+  for (const std::string& folder : distinct_paths(options.folders)) {
     std::vector<RuleFile> more = load_rule_folder(folder, sources, sink);
     load_rule_documents(folder, more, sink);
     files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -122,6 +125,12 @@ int check_rules(const CheckOptionsOfRules& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> with_project_rules(const std::vector<std::string>& folders) {
+  ConfigOptions options;
+  options.rule_folders = folders;
+  return with_project(std::move(options), "-").rule_folders;
+}
 
 LoadedRules::LoadedRules(const std::vector<std::string>& folders) {
   Sink sink;

@@ -128,6 +128,7 @@ void add_rules_audit_command(CLI::App& program, int& exit_code) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("DIR");
   add_solver_options(*command, options->solver);
+  command->remove_option(command->get_option("--emit"));  // thousands of questions, of many solvers
   command->callback([options, &exit_code] { exit_code = audit(*options); });
 }
 

@@ -19,6 +19,9 @@ struct LoadedRules {
   explicit LoadedRules(const std::vector<std::string>& folders);
 };
 
+/// The folders given, behind those that the project file of the working folder names.
+std::vector<std::string> with_project_rules(const std::vector<std::string>& folders);
+
 void add_conformance_command(CLI::App& rules, int& exit_code);
 
 }  // namespace capstan

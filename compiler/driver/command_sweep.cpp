@@ -158,6 +158,9 @@ std::vector<std::pair<std::string, std::vector<Value>>> wanted_axes(SolveSession
 }
 
 int sweep_file(const SweepOptions& options) {
+  if (!options.solver.emit.empty() && !(options.points.empty() && options.files.empty()))
+    throw UsageError(
+        "`--emit` prints the questions instead of the answer; leave `--points` and `--files` out");
   SolveSession session(with_project(options.config, options.file), options.solver);
   if (!session.open(options.file)) return kExitFindings;
   const std::vector<Setting> entries = sweep_entries(session);
@@ -187,7 +190,8 @@ int sweep_file(const SweepOptions& options) {
       lines += point_json(session, result, point);
       return true;
     });
-    write_output(options.points, lines, session.workspace().sources());
+    write_output(options.points, lines, session.workspace().sources(),
+                 session.workspace().further_inputs(session.prepared().config));
   }
   std::size_t written = 0;
   if (!options.files.empty()) {

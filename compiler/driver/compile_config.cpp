@@ -47,7 +47,10 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
                               const std::string& last_pass) {
   ConfigOptions options = given;
   SelectionOptions selection_options;
-  if (const auto project = project_for(file)) add_project(*project, options, selection_options);
+  if (const auto project = project_for(file)) {
+    add_project(*project, options, selection_options);
+    if (!project->baseline.empty()) options.project_inputs.push_back(project->baseline);
+  }
 
   CompiledConfig compiled;
   Sink sink;
@@ -70,6 +73,7 @@ CompiledConfig compile_config(const std::string& file, const ConfigOptions& give
         suppress_findings(compiled.findings, *source, *prepared, workspace.sources(), known);
     apply_selection(compiled.findings, make_selection(selection_options, known), known);
     compiled.stack = stack_words(prepared->stack);
+    compiled.further_inputs = workspace.further_inputs(prepared->config);
   }
   const bool refused =
       std::any_of(compiled.findings.begin(), compiled.findings.end(),

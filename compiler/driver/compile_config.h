@@ -20,6 +20,7 @@ struct CompiledConfig {
   std::optional<plan::Plan> plan;        ///< nothing when a finding is an error
   std::string stack;                     ///< "bridge-0.4 (assumed: ...)"
   std::size_t suppressed = 0;
+  std::vector<std::string> further_inputs;  ///< see Workspace
 };
 
 /// `file` may be "-" for standard input. `last_pass`: see plan::compile.

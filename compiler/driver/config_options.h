@@ -17,6 +17,8 @@ struct ConfigOptions {
   std::vector<std::string> env_files;  ///< `--env-file`, in order
   bool env_from_process = false;
   std::vector<std::string> rule_folders;  ///< `--rules`
+  /// Not options: the project file and what it names, which no output may replace.
+  std::vector<std::string> project_inputs;
 };
 
 void add_config_options(CLI::App& command, ConfigOptions& options);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "compiler/driver/usage_error.h"
 #include "grammar/source/source_file.h"
@@ -91,6 +92,9 @@ ConformanceCase read_case(const nlohmann::json& json, const Place& place) {
     } else if (section == "torch") {
       one.components.emplace_back("torch", version_of(content, place));
     } else {
+      const std::vector<std::string>& sections = builtin_schema().sections();
+      if (!std::binary_search(sections.begin(), sections.end(), section) && section != kEnvironmentSection)
+        place.fail(fmt::format("no release has a section `{}`", section));
       if (!content.is_object()) place.fail(fmt::format("`{}` is no table of keys", section));
       for (const auto& [key, value] : content.items())
         set(one.config, section + '.' + key, to_value(value, place));
@@ -136,9 +140,12 @@ void read_cases(const std::string& path, ConformanceCases& cases) {
 
 std::vector<RealVerdict> read_verdicts(const std::string& path) {
   std::vector<RealVerdict> verdicts;
+  std::set<std::string> ids;
   for_lines(path, [&](const nlohmann::json& json, const Place& place) {
     RealVerdict verdict;
     verdict.id = json["id"].get<std::string>();
+    if (!ids.insert(verdict.id).second)
+      place.fail(fmt::format("the verdict on `{}` is given twice", verdict.id));
     const std::string text = text_of(json, "verdict");
     if (text != "accept" && text != "reject") place.fail("`verdict` is neither \"accept\" nor \"reject\"");
     verdict.rejected = text == "reject";

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -49,6 +50,16 @@ void refuse_bare_equals(int argc, const char* const* argv) {
   }
 }
 
+/// Help and version go to standard output. What is wrong with the words is told with them, whatever they
+/// hold.
+int refuse_words(const CLI::App& program, const CLI::ParseError& error) {
+  std::ostringstream out, problems;
+  const int code = program.exit(error, out, problems);
+  std::fputs(out.str().c_str(), stdout);
+  std::fputs(safe_text(problems.str(), true).c_str(), stderr);
+  return code == 0 ? kExitClean : kExitUsage;
+}
+
 int run(int argc, const char* const* argv, const std::vector<AddCommand>& commands) {
   CLI::App program("Checks training configs, compiles them to plans, and runs the plans.", "capstan");
   int exit_code = kExitUsage;
@@ -69,15 +80,13 @@ int run(int argc, const char* const* argv, const std::vector<AddCommand>& comman
         command = command->get_subcommands().front();
         name += " " + command->get_name();
       }
-      std::fprintf(stderr, "capstan: `%s` is no %s of `%s`; see `%s --help`\n", word.c_str(),
+      std::fprintf(stderr, "capstan: `%s` is no %s of `%s`; see `%s --help`\n", safe_text(word).c_str(),
                    option ? "option" : "command", name.c_str(), name.c_str());
       return kExitUsage;
     }
-    program.exit(error);
-    return kExitUsage;
+    return refuse_words(program, error);
   } catch (const CLI::ParseError& error) {
-    const int code = program.exit(error);
-    return code == 0 ? kExitClean : kExitUsage;
+    return refuse_words(program, error);
   } catch (const UsageError& error) {
     const std::string text = safe_text(error.what(), true);
     if (!text.empty()) std::fprintf(stderr, "capstan: %s\n", text.c_str());

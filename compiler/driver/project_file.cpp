@@ -95,7 +95,8 @@ std::string find_project_file(const std::string& folder) {
   std::error_code error;
   fs::path at = fs::absolute(folder.empty() ? "." : folder, error).lexically_normal();
   while (!error) {
-    if (fs::is_regular_file(at / "capstan.toml", error)) {
+    // A link that leads nowhere, a folder, a pipe: whoever put it there meant a project file, and is told.
+    if (fs::exists(fs::symlink_status(at / "capstan.toml", error))) {
       const fs::path here = fs::current_path(error);
       const fs::path relative = (at / "capstan.toml").lexically_proximate(here);
       return relative.string();

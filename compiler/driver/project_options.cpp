@@ -33,6 +33,7 @@ void add_project(const ProjectFile& project, ConfigOptions& config, SelectionOpt
   join(project.severity, selection.severity);
   join(project.rules, config.rule_folders);
   join(project.env_files, config.env_files);
+  config.project_inputs.push_back(project.path);
 }
 
 std::optional<ProjectFile> project_for(const std::string& file) {
@@ -50,7 +51,10 @@ std::optional<ProjectFile> project_for(const std::string& file) {
 
 ConfigOptions with_project(ConfigOptions options, const std::string& file) {
   SelectionOptions unused;
-  if (const auto project = project_for(file)) add_project(*project, options, unused);
+  if (const auto project = project_for(file)) {
+    add_project(*project, options, unused);
+    if (!project->baseline.empty()) options.project_inputs.push_back(project->baseline);
+  }
   return options;
 }
 

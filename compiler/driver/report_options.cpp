@@ -65,7 +65,7 @@ int report_findings(const std::vector<Diagnostic>& diagnostics, const SourceMap&
                                    [&](const Format& candidate) { return options.format == candidate.name; });
   if (format == std::end(kFormats)) throw UsageError(fmt::format("no format is named `{}`", options.format));
   const std::string text = format->render(diagnostics, sources, summary, render_options);
-  write_output(options.output, text, sources);
+  write_output(options.output, text, sources, options.further_inputs);
   if (options.exit_zero) return kExitClean;
   if (fails(diagnostics, render_options.fail_level)) return kExitFindings;
   return kExitClean;

@@ -12,11 +12,12 @@
 namespace capstan {
 
 struct ReportOptions {
-  std::string format = "text";  ///< text, concise, json, sarif, github, gitlab, junit
-  std::string output;           ///< file instead of standard output; empty: standard output
-  std::string color = "auto";   ///< auto, always, never
-  std::string fail_level;       ///< empty: error
-  bool exit_zero = false;       ///< findings do not change the exit code
+  std::string format = "text";              ///< text, concise, json, sarif, github, gitlab, junit
+  std::string output;                       ///< file instead of standard output; empty: standard output
+  std::string color = "auto";               ///< auto, always, never
+  std::string fail_level;                   ///< empty: error
+  bool exit_zero = false;                   ///< findings do not change the exit code
+  std::vector<std::string> further_inputs;  ///< not an option: files that `output` may not replace
 };
 
 void add_report_options(CLI::App& command, ReportOptions& options);

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "compiler/config/conform.h"
+#include "compiler/diagnostics/render/display_text.h"
 #include "compiler/diagnostics/render/place.h"
 #include "compiler/diagnostics/render/render.h"
 #include "compiler/driver/usage_error.h"
@@ -19,12 +20,13 @@ void add_solver_options(CLI::App& command, SolverOptions& options) {
   command
       .add_option("--timeout", options.timeout_ms, "limit for each question to the solver, in milliseconds")
       ->check(CLI::Range(1u, 3'600'000u));
-  command.add_option("--format", options.format, "format of the answer")
-      ->check(CLI::IsMember({"text", "json"}));
+  CLI::Option* const format = command.add_option("--format", options.format, "format of the answer")
+                                  ->check(CLI::IsMember({"text", "json"}));
   command
       .add_option("--emit", options.emit,
                   "print the questions to the solver (SMT-LIB 2) instead of the answer")
-      ->check(CLI::IsMember({"smt2"}));
+      ->check(CLI::IsMember({"smt2"}))
+      ->excludes(format);
 }
 
 void add_free_option(CLI::App& command, std::vector<std::string>& free) {
@@ -202,12 +204,19 @@ std::string SolveSession::place_of(FactId fact) const {
   const Span span =
       value.setting->origin.value.exists() ? value.setting->origin.value : value.setting->origin.key;
   if (!span.exists()) return origin_kind_name(value.setting->origin.kind);
-  return place_text(workspace_.sources(), span);
+  return safe_text(place_text(workspace_.sources(), span));
 }
 
 void SolveSession::print(const std::string& text) const {
+  if (smt_.transcript && smt_.transcript->empty())
+    throw UsageError("`--emit smt2`: no question is asked, since evaluating the rules decides this");
   const std::string& out = smt_.transcript ? *smt_.transcript : text;
   std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+void SolveSession::print_aside(const std::string& text) const {
+  if (smt_.transcript) return print(text);
+  std::fputs(text.c_str(), stderr);
 }
 
 }  // namespace capstan

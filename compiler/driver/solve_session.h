@@ -59,8 +59,10 @@ class SolveSession {
   std::pair<std::string, std::vector<Value>> read_axis(const std::string& text);
   /// "recipes/a.toml:12:3", "default", "--set", "bridge-0.4"
   std::string place_of(FactId fact) const;
-  /// Prints the answer, or with `--emit smt2` the questions that were asked.
+  /// Prints the answer, or with `--emit smt2` the questions that were asked. UsageError when none was.
   void print(const std::string& text) const;
+  /// The same, with the answer on standard error.
+  void print_aside(const std::string& text) const;
 
  private:
   std::string checked_path(const std::vector<std::string>& parts) const;

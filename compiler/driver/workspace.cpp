@@ -11,6 +11,7 @@
 #include "compiler/config/override_layer.h"
 #include "compiler/diagnostics/finding_bound.h"
 #include "compiler/diagnostics/render/render.h"
+#include "compiler/driver/distinct_paths.h"
 #include "compiler/driver/usage_error.h"
 #include "compiler/ruleset/resolve.h"
 
@@ -37,7 +38,7 @@ Workspace::Workspace(const ConfigOptions& options, Sink& sink) : options_(option
     rules_ = load_builtin_rules();
   } else {
     std::vector<RuleFile> files = builtin_rule_files();
-    for (const std::string& folder : options.rule_folders) {
+    for (const std::string& folder : distinct_paths(options.rule_folders)) {
       std::vector<RuleFile> more = load_rule_folder(folder, sources_, sink);
       files.insert(files.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }
@@ -71,6 +72,29 @@ void Workspace::require_usable(const Sink& sink) const {
   throw UsageError("");
 }
 
+std::vector<std::string> Workspace::further_inputs(const Config& config) const {
+  std::vector<std::string> files = options_.project_inputs;
+  const auto add = [&files](const Value& value) {
+    if (value.kind() != Value::Kind::string) return;
+    for (const char* const ending : {"", ".bin", ".idx"}) files.push_back(value.string() + ending);
+  };
+  for (const auto& [path, setting] : config.settings) {
+    add(setting.value);
+    if (setting.value.kind() != Value::Kind::list) continue;
+    for (const Value& item : setting.value.list()) add(item);
+  }
+  return files;
+}
+
+std::optional<std::string> Workspace::read_standard_input(ReadFailure& failure) {
+  if (standard_input_taken_) throw UsageError("standard input (`-`) can be read only once");
+  standard_input_taken_ = true;
+  // Commands that read a config for two stacks have two workspaces and one standard input.
+  static std::optional<std::string> text;
+  if (!text) text = read_text_file("/dev/stdin", failure);
+  return text;
+}
+
 std::optional<SourceId> Workspace::read_source(const std::string& path,
                                                const std::string& standard_input_name, Sink& sink) {
   const bool standard_input = path == "-";
@@ -80,7 +104,8 @@ std::optional<SourceId> Workspace::read_source(const std::string& path,
   const std::string name = standard_input ? standard_input_name : arguments ? path.substr(1) : path;
   const SourceKind kind = standard_input ? SourceKind::standard_input : SourceKind::file;
   ReadFailure failure;
-  std::optional<std::string> text = read_text_file(standard_input ? "/dev/stdin" : name, failure);
+  std::optional<std::string> text =
+      standard_input ? read_standard_input(failure) : read_text_file(name, failure);
   if (!text) {
     const SourceId source = sources_.add(name, {}, kind);
     sink.problem("SY002", fmt::format("cannot read `{}`: {}", name, failure.reason), {source, 0, 0});

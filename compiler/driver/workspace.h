@@ -53,6 +53,10 @@ class Workspace {
   std::optional<SourceId> read_source(const std::string& path, const std::string& standard_input_name,
                                       Sink& sink);
 
+  /// Files that no output may replace, beside the sources: the project file, and what values of the config
+  /// name (data, checkpoints, tokenizers).
+  std::vector<std::string> further_inputs(const Config& config) const;
+
   /// Nothing when the file has a syntax error, an unreadable layer or an unknown target (all reported; beside
   /// an unknown target, keys that no release has and wrong types are, too).
   std::optional<PreparedConfig> prepare(SourceId file, Sink& sink);
@@ -70,11 +74,13 @@ class Workspace {
   };
   PerStack& of(const Stack& stack);
   void check_keys_of_any_release(Config config, Sink& sink);
+  std::optional<std::string> read_standard_input(ReadFailure& failure);
   std::optional<std::vector<Layer>> read_layers(SourceId file, const FileReader& reader,
                                                 PreparedConfig& prepared, Sink& sink);
 
   ConfigOptions options_;
   bool ok_ = true;
+  bool standard_input_taken_ = false;
   SourceMap sources_;
   RuleSet rules_;
   std::vector<Layer> environment_layers_, override_layers_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compiler/driver/usage_error.h"
+#include "compiler/ruleset/load_folder.h"
 #include "grammar/source/replace_file.h"
 
 namespace capstan {
@@ -21,16 +22,23 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void write_output(const std::string& path, const std::string& text, const SourceMap& inputs) {
+void write_output(const std::string& path, const std::string& text, const SourceMap& inputs,
+                  const std::vector<std::string>& further) {
   if (path.empty() || path == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
-  for (SourceId id = 0; id < inputs.size(); ++id) {
-    if (inputs[id].kind() != SourceKind::file || !same_file(inputs[id].name(), path)) continue;
+  const auto keep = [&](const std::string& input) {
+    if (!same_file(input, path)) return;
     throw UsageError(fmt::format(
         "`{}` is an input of this command and would be lost; give another file for the output", path));
+  };
+  for (SourceId id = 0; id < inputs.size(); ++id) {
+    if (inputs[id].kind() != SourceKind::file) continue;
+    keep(inputs[id].name());
+    if (inputs[id].name().ends_with(".rule")) keep(document_path(inputs[id].name()));
   }
+  for (const std::string& input : further) keep(input);
   if (const auto failure = replace_file(path, text))
     throw UsageError(fmt::format("cannot write `{}`: {}", path, *failure));
 }

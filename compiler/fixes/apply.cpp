@@ -95,7 +95,10 @@ std::optional<std::string> apply_edits(std::string_view text, std::vector<Edit> 
 std::string unified_diff(const std::string& name, std::string_view before, std::string_view after) {
   if (before == after) return "";
   const std::vector<DiffLine> lines = compare(lines_of(before), lines_of(after));
-  std::string out = fmt::format("--- {}\n+++ {}\n", name, name);
+  // A line ending within a name would end the header.
+  const std::string quoted = to_text(Value(name));
+  const std::string& shown = quoted.size() == name.size() + 2 ? name : quoted;
+  std::string out = fmt::format("--- {}\n+++ {}\n", shown, shown);
   std::size_t old_line = 1;
   std::size_t new_line = 1;
   std::size_t i = 0;

@@ -50,7 +50,7 @@ std::vector<std::string> list_files(const std::string& folder, std::string_view 
     }
     std::error_code ignored;
     const std::string path = at->path().lexically_relative(folder).generic_string();
-    if (path.ends_with(suffix) && at->is_regular_file(ignored)) paths.push_back(path);
+    if (path.ends_with(suffix) && !at->is_directory(ignored)) paths.push_back(path);
   }
   if (error)
     sink.problem("SY002", fmt::format("cannot read the folder `{}`: {}", folder, error.message()), {});

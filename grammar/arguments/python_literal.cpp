@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/spirit/home/x3.hpp>
 #include <charconv>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -53,7 +55,8 @@ void append_utf8(std::uint32_t code, std::string& out) {
 }
 
 /// Text between the quotes with Python's escapes resolved; unknown escapes stay as written, as in Python.
-std::string unescape(std::string_view text) {
+/// Nothing for a character that is told by its name in Unicode (`\N{BULLET}`).
+std::optional<std::string> unescape(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\' || i + 1 == text.size()) {
@@ -102,6 +105,8 @@ std::string unescape(std::string_view text) {
         break;
       case '\n':
         break;
+      case 'N':
+        return std::nullopt;
       case '0':
       case '1':
       case '2':
@@ -145,7 +150,14 @@ const auto make_string = [](auto& context) {
   const bool triple = text.size() >= 6 && text[1] == text[0] && text[2] == text[0];
   const std::size_t quotes = triple ? 3 : 1;
   text = text.substr(quotes, text.size() - 2 * quotes);
-  if (!raw) text = unescape(text);
+  if (!raw) {
+    std::optional<std::string> plain = unescape(text);
+    if (!plain) {
+      x3::_pass(context) = false;
+      return;
+    }
+    text = std::move(*plain);
+  }
   if (node.span.exists()) {  // adjacent strings join
     node.scalar = Value(node.scalar.string() + text);
     node.span.end = span.end;

@@ -164,6 +164,7 @@ class BridgeYamlReader {
     if (by_safe_load_ && spec != nullptr && !spec->type.string && !spec->type.any)
       report_numbers(path, entry.value);
     SyntaxNode value = entry.value;
+    if (by_safe_load_ && spec != nullptr && (spec->type.string || spec->type.any)) take_texts(value);
     if (!simplify(value)) {
       report_not_literal(context_, path, "it is an object that only Python can build", entry.value.span);
       builder_.set_unknown(path, entry.key_span, entry.value.span);
@@ -199,6 +200,14 @@ class BridgeYamlReader {
           node.span);
     }
     for (const SyntaxNode& item : node.items) report_numbers(path, item);
+  }
+
+  /// Numbers that PyYAML takes for text are that text, where the key takes one.
+  void take_texts(SyntaxNode& node) const {
+    const std::string_view text = context_.sources.text(node.span);
+    if (node.kind == SyntaxNode::Kind::scalar && node.scalar.is_number() && is_text_for_safe_load(text))
+      node.scalar = Value(std::string(text));
+    for (SyntaxNode& item : node.items) take_texts(item);
   }
 
   /// Replaces object entries by plain values; false if one has none.

@@ -153,13 +153,17 @@ std::string hydra_value(const Value& value) {
   }
 }
 
-bool has_line_feed(const Value& value) {
-  if (value.kind() == Value::Kind::string) return value.string().find('\n') != std::string::npos;
-  if (value.kind() == Value::Kind::list)
-    return std::any_of(value.list().begin(), value.list().end(), has_line_feed);
+/// Whether a text within the value holds the character.
+bool holds(const Value& value, char wanted) {
+  if (value.kind() == Value::Kind::string) return value.string().find(wanted) != std::string::npos;
+  if (value.kind() == Value::Kind::list) {
+    return std::any_of(value.list().begin(), value.list().end(),
+                       [wanted](const Value& item) { return holds(item, wanted); });
+  }
   if (value.kind() == Value::Kind::table) {
-    return std::any_of(value.table().begin(), value.table().end(),
-                       [](const auto& entry) { return has_line_feed(entry.second); });
+    return std::any_of(value.table().begin(), value.table().end(), [wanted](const auto& entry) {
+      return entry.first.find(wanted) != std::string::npos || holds(entry.second, wanted);
+    });
   }
   return false;
 }
@@ -257,7 +261,7 @@ class Writer {
     for (const auto& [section, settings] : by_section(config_)) {
       for (const Setting* setting : settings) {
         if (skip(*setting, false)) continue;
-        if (has_line_feed(setting->value)) {
+        if (holds(setting->value, '\n')) {
           leave(setting->path, "an override is one line");
           continue;
         }
@@ -362,22 +366,27 @@ std::optional<ExportFormat> parse_export_format(std::string_view name) {
 }
 
 WrittenConfig write_config(const Config& config, const SchemaView& view, ExportFormat format) {
-  // A command line and variables hold any bytes, texts of a config do not.
+  // A command line and variables hold any bytes but NUL; texts of a config hold no invalid UTF-8, and can
+  // write NUL as an escape.
   const bool any_bytes = format == ExportFormat::env || format == ExportFormat::megatron_args;
-  std::vector<std::string> no_text;
+  const bool escapes = format != ExportFormat::hydra && !any_bytes;
+  std::vector<WrittenConfig::LeftOut> unsayable;
   for (const auto& [path, setting] : config.settings) {
-    if (!any_bytes && !is_text(setting.value)) no_text.push_back(path);
+    const bool concerned = format != ExportFormat::env || section_of(path) == kEnvironmentSection;
+    const char* const why = !any_bytes && !is_text(setting.value) ? "it holds bytes that are no valid UTF-8"
+                            : !escapes && concerned && holds(setting.value, '\0')
+                                ? "it holds a NUL character, where arguments and variables end"
+                                : nullptr;
+    if (why != nullptr) unsayable.push_back({path, why, WrittenConfig::LeftOut::Kind::lost});
   }
   WrittenConfig written;
-  if (no_text.empty()) {
+  if (unsayable.empty()) {
     written = write_settings(config, view, format);
   } else {
-    Config texts = config;
-    for (const std::string& path : no_text) texts.settings.erase(path);
-    written = write_settings(texts, view, format);
-    for (std::string& path : no_text)
-      written.left_out.push_back(
-          {std::move(path), "it holds bytes that are no valid UTF-8", WrittenConfig::LeftOut::Kind::lost});
+    Config rest = config;
+    for (const WrittenConfig::LeftOut& left : unsayable) rest.settings.erase(left.path);
+    written = write_settings(rest, view, format);
+    written.left_out.insert(written.left_out.end(), unsayable.begin(), unsayable.end());
   }
   if (format == ExportFormat::toml || format == ExportFormat::env) return written;
   OpenSections open = open_sections(config, view);

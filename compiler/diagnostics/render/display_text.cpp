@@ -72,7 +72,8 @@ CodePoint decode(std::string_view text, std::size_t at) {
 bool is_dangerous(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0x200E || code == 0x200F ||
          code == 0x2028 || code == 0x2029 || (code >= 0x202A && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069);
+         (code >= 0x2066 && code <= 0x2069) || code == 0xFFFE ||
+         code == 0xFFFF;  // the last two: XML has no way
 }
 
 std::string visible(char32_t code) {
