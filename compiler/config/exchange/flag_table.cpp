@@ -121,6 +121,8 @@ class Loader {
         flag.keys = texts_of(field);
       else if (field.key == "set")
         flag.sets = sets_of(field);
+      else if (field.key == "wins")
+        flag.wins = true;
       else if (field.key == "irrelevant")
         flag.irrelevant = text_of(field);
       else if (field.key == "since")

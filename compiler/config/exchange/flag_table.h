@@ -31,6 +31,7 @@ struct Flag {
   bool filled = false;                              ///< a list that has one value at least (`nargs="+"`)
   std::vector<std::string> keys;                    ///< get the flag's value
   std::vector<std::pair<std::string, Value>> sets;  ///< get fixed values
+  bool wins = false;                                ///< its fixed values hold wherever it stands in the list
   std::string irrelevant;                           ///< why it has no key; empty if it has
   std::optional<Version> since, until;              ///< releases of Megatron-LM that have it: [since, until)
   std::optional<Version> list_since;                ///< takes one value before this release

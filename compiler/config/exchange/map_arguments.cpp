@@ -86,7 +86,12 @@ class Mapper {
   std::vector<Layer> run() {
     for (const ArgumentValue& word : list_.absent) report_default(word);
     for (const ArgumentValue& word : list_.loose) take_loose(word);
-    for (const Argument& argument : list_.arguments) take(argument);
+    for (const Argument& argument : list_.arguments) {
+      if (!wins(argument)) take(argument);
+    }
+    for (const Argument& argument : list_.arguments) {
+      if (wins(argument)) take(argument);
+    }
     take_launcher();
     for (const EnvironmentVariable& variable : list_.variables) {
       given_.set("env." + variable.name, variable.name_span, Value(variable.value), variable.value_span);
@@ -107,6 +112,11 @@ class Mapper {
   }
 
  private:
+  static bool wins(const Argument& argument) {
+    const Flag* const flag = builtin_flag_table().find(argument.flag);
+    return flag != nullptr && flag->wins;
+  }
+
   void take(const Argument& given) {
     if (given.flag.find_first_of("$`{") != std::string::npos) {  // `--$NAME`, `--{a,b}`
       report_further({given.flag, given.flag_span, false});

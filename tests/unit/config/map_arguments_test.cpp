@@ -92,6 +92,22 @@ TEST(MapArguments, TranslatesSwitchesValuesAndTheirPlaces) {
   EXPECT_EQ(read.record.total, read.record.mapped);
 }
 
+TEST(MapArguments, SwitchesThatTheFrameworkAppliesAfterParsingWinWhereverTheyStand) {
+  for (const char* text : {"--num-layers 4 --recompute-granularity full --recompute-activations "
+                           "--position-embedding-type mrope --use-rotary-position-embeddings "
+                           "--quick-geglu --swiglu\n",
+                           "--num-layers 4 --swiglu --quick-geglu --use-rotary-position-embeddings "
+                           "--position-embedding-type mrope --recompute-activations "
+                           "--recompute-granularity full\n"}) {
+    const Read read("a.args", text, "megatron-lm-0.19");
+    ASSERT_TRUE(read.good);
+    EXPECT_EQ(read.value("model.recompute_granularity"), "\"selective\"");
+    EXPECT_EQ(read.value("model.position_embedding_type"), "\"rope\"");
+    EXPECT_EQ(read.value("model.activation_func"), "\"F.silu\"");
+    EXPECT_EQ(read.value("arguments.quick_geglu"), "true");
+  }
+}
+
 TEST(MapArguments, AddsWhatMegatronLmImplies) {
   const Read plain("a.args", "--num-layers 4\n", "megatron-lm-0.19");
   EXPECT_EQ(plain.value("model.bias_activation_fusion"), "true");
