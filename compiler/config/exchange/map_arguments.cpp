@@ -86,11 +86,12 @@ class Mapper {
   std::vector<Layer> run() {
     for (const ArgumentValue& word : list_.absent) report_default(word);
     for (const ArgumentValue& word : list_.loose) take_loose(word);
-    for (const Argument& argument : list_.arguments) {
-      if (!wins(argument)) take(argument);
+    for (const Argument& argument : list_.arguments) take(argument);
+    for (const Winner& winner : winners_) {
+      if (winner.doubtful) open_keys(winner.flag, winner.span, winner.span);
     }
-    for (const Argument& argument : list_.arguments) {
-      if (wins(argument)) take(argument);
+    for (const Winner& winner : winners_) {
+      if (!winner.doubtful) set_all(winner.flag, winner.span);
     }
     take_launcher();
     for (const EnvironmentVariable& variable : list_.variables) {
@@ -112,9 +113,8 @@ class Mapper {
   }
 
  private:
-  static bool wins(const Argument& argument) {
-    const Flag* const flag = builtin_flag_table().find(argument.flag);
-    return flag != nullptr && flag->wins;
+  void set_all(const Flag& flag, Span span) {
+    for (const auto& [key, value] : chosen(flag.sets)) given_.set(key, span, value, span);
   }
 
   void take(const Argument& given) {
@@ -147,6 +147,7 @@ class Mapper {
     if (argument.conditional) {
       report_not_literal(context_, flag->name, "it is added under a condition", argument.flag_span);
       open_keys(*flag, argument.flag_span, argument.flag_span);
+      if (flag->wins) winners_.push_back(Winner{*flag, argument.flag_span, true});
       return;
     }
     Span whole = argument.flag_span;
@@ -162,8 +163,8 @@ class Mapper {
                  value.span);
         return;
       }
-      for (const auto& [key, value] : chosen(flag->sets))
-        given_.set(key, argument.flag_span, value, argument.flag_span);
+      set_all(*flag, argument.flag_span);
+      if (flag->wins) winners_.push_back(Winner{*flag, argument.flag_span, false});
       return;
     }
     if (argument.values.empty()) {
@@ -523,6 +524,12 @@ class Mapper {
   const ArgumentList& list_;
   const ReadContext& context_;
   LayerBuilder given_, implied_;
+  struct Winner {
+    Flag flag;
+    Span span;
+    bool doubtful = false;  ///< added under a condition
+  };
+  std::vector<Winner> winners_;                               ///< set again after all others
   std::set<std::string> present_, doubtful_;                  ///< doubtful: added under a condition
   std::set<std::pair<std::uint32_t, std::string>> further_;   ///< words that may hold any arguments
   std::set<std::pair<std::uint32_t, std::string>> defaults_;  ///< reported ones

@@ -106,6 +106,12 @@ TEST(MapArguments, SwitchesThatTheFrameworkAppliesAfterParsingWinWhereverTheySta
     EXPECT_EQ(read.value("model.activation_func"), "\"F.silu\"");
     EXPECT_EQ(read.value("arguments.quick_geglu"), "true");
   }
+  // Under a condition it may win, so nothing is known.
+  const Read open("a.sh",
+                  "A=(--num-layers 4)\nif x; then A+=(--recompute-activations); fi\n"
+                  "python train.py ${A[@]} --recompute-granularity full\n",
+                  "megatron-lm-0.19");
+  EXPECT_EQ(open.value("model.recompute_granularity"), "\"?\"");
 }
 
 TEST(MapArguments, AddsWhatMegatronLmImplies) {
