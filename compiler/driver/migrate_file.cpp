@@ -99,11 +99,9 @@ std::vector<KeyChange> without_defaults(std::vector<KeyChange> changes, const Sc
       left_out.insert(change.path);
   }
   for (KeyChange& change : changes) {
-    if (change.kind == KeyChange::Kind::set && left_out.contains(change.path)) {
-      change = {KeyChange::Kind::unset, change.path, {}, {}};
-    } else if (change.kind == KeyChange::Kind::rename && left_out.contains(change.new_path)) {
-      change = {KeyChange::Kind::unset, change.path, {}, {}};
-    }
+    const bool is_left_out = (change.kind == KeyChange::Kind::set && left_out.contains(change.path)) ||
+                             (change.kind == KeyChange::Kind::rename && left_out.contains(change.new_path));
+    if (is_left_out) change = {KeyChange::Kind::unset, change.path, {}, {}};
     out.push_back(std::move(change));
   }
   return out;
