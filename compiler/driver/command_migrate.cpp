@@ -112,7 +112,7 @@ bool write_files(const Texts& texts) {
 }
 
 std::optional<ProjectFile> project_of_all(const std::vector<std::string>& files) {
-  const std::optional<ProjectFile> project = project_for(files[0]);
+  std::optional<ProjectFile> project = project_for(files[0]);
   for (const std::string& path : files) {
     const std::optional<ProjectFile> other = project_for(path);
     if ((other ? other->path : "") != (project ? project->path : ""))
