@@ -94,7 +94,14 @@ class DefaultComparison {
   }
 
  private:
-  bool is_set(std::string_view path) const { return config_.find(path) != nullptr; }
+  /// Under this name or an older one of it, which a release may take beside it.
+  bool is_set(std::string_view path) const {
+    if (config_.find(path) != nullptr) return true;
+    return std::any_of(config_.settings.begin(), config_.settings.end(), [&](const auto& setting) {
+      const KeyInfo* key = to_.schema().find(setting.first);
+      return key != nullptr && key->renamed_to == path;
+    });
+  }
 
   const KeyInfo* name_in_new_release(const KeyInfo& key) const {
     const Schema& schema = to_.schema();

@@ -113,8 +113,9 @@ void bind_dims(EffectiveConfig& config, ModelSpec& spec) {
 
 /// Tokens of the tokenizer that is known by its settings alone; none where the size lies in its files.
 std::optional<std::int64_t> tokens_of_null_tokenizer(EffectiveConfig& config) {
-  const Value type = config.value("tokenizer.tokenizer_type");
-  if (type != Value("NullTokenizer")) return std::nullopt;
+  const Setting* type = config.config().find("tokenizer.tokenizer_type");
+  if (type == nullptr || type->value != Value("NullTokenizer")) return std::nullopt;
+  config.note_used("tokenizer.tokenizer_type");
   auto tokens = config.integer("tokenizer.vocab_size", 1, kMostVocabulary - 1);
   // Until Megatron Core 0.18 it adds an end of document (megatron/core/tokenizers/text/libraries/
   // null_tokenizer.py, vocab_size).

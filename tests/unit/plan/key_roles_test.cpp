@@ -231,6 +231,7 @@ TEST(KeyRoles, WhatARunDoesNotDoIsOneWarningAndWhatItDecidesOneHint) {
                                         {"logger.wandb_project", "\"x\""},
                                         {"logger.tensorboard_dir", "\"y\""},
                                         {"checkpoint.save", "\"z\""},
+                                        {"tokenizer.tokenizer_type", "\"GPT2BPETokenizer\""},
                                         {"profiling.profile_step_end", "9"},
                                         {"ddp.overlap_grad_reduce", "true"},
                                         {"model.attention_backend", "\"flash\""}}),
@@ -245,7 +246,8 @@ TEST(KeyRoles, WhatARunDoesNotDoIsOneWarningAndWhatItDecidesOneHint) {
   EXPECT_EQ(warning.severity, Severity::warning);
   EXPECT_EQ(
       warning.message,
-      "the config asks for what a run by Capstan does not do: checkpoints in the framework's format and "
+      "the config asks for what a run by Capstan does not do: a tokenizer (text is read as bytes) "
+      "(`tokenizer.tokenizer_type`), checkpoints in the framework's format and "
       "place (`checkpoint.save`), evaluation (`validation.eval_interval`), other logs than `metrics.jsonl` "
       "(`logger.tensorboard_dir`, `logger.wandb_project`)");
   EXPECT_EQ(sink.diagnostics()[1].code, "LW007");
