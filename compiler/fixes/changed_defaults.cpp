@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "compiler/config/asks_for_nothing.h"
 #include "compiler/fixes/capture_spelling.h"
 
 namespace capstan {
@@ -41,23 +42,7 @@ constexpr std::array<std::string_view, 14> kFamilies = {
 constexpr std::string_view kWithoutEffect = "model.async_tensor_model_parallel_allreduce";
 
 bool says_nothing(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::none:
-      return true;
-    case Value::Kind::boolean:
-      return !value.boolean();
-    case Value::Kind::integer:
-      return value.integer() == 0;
-    case Value::Kind::floating:
-      return value.floating() == 0;
-    case Value::Kind::string:
-      return value.string().empty() || value.string() == "none";
-    case Value::Kind::list:
-      return value.list().empty();
-    case Value::Kind::table:
-      return value.table().empty();
-  }
-  return false;
+  return asks_for_nothing(value) || value == Value("none");
 }
 
 /// Of which only none, false and emptiness are the same, not 0.

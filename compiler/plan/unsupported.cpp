@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/config/asks_for_nothing.h"
 #include "compiler/plan/binding.h"
 #include "compiler/plan/key_roles.h"
 
@@ -174,25 +175,6 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-bool is_off(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::none:
-      return true;
-    case Value::Kind::boolean:
-      return !value.boolean();
-    case Value::Kind::integer:
-    case Value::Kind::floating:
-      return value.number() == 0;
-    case Value::Kind::string:
-      return value.string().empty();
-    case Value::Kind::list:
-      return value.list().empty();
-    case Value::Kind::table:
-      return value.table().empty();
-  }
-  return false;
-}
-
 /// Bridge copies `[mixed_precision]`, defaults included, over the fields of the same names in these sections
 /// (Megatron-Bridge, training/mixed_precision.py, setup).
 bool is_overwritten_by_precision(const EffectiveConfig& config, const std::string& path) {
@@ -218,7 +200,7 @@ void refuse_features(EffectiveConfig& config) {
     bool told = false;
     for (const auto& [path, setting] : config.config().settings) {
       if (whole_section ? !starts_with(path, wanted) : path != wanted) continue;
-      if (is_off(setting.value)) {
+      if (asks_for_nothing(setting.value)) {
         if (whole_section) config.note_used(path);
         continue;
       }
@@ -257,11 +239,11 @@ void refuse_unsupported(EffectiveConfig& config) {
   refuse_features(config);
   for (const Limit& limit : kLimits) {
     const Value value = config.value(limit.path);
-    const bool fits =
-        is_off(value) || (limit.only == Limit::Only::one && value.is_number() && value.number() == 1);
+    const bool fits = asks_for_nothing(value) ||
+                      (limit.only == Limit::Only::one && value.is_number() && value.number() == 1);
     if (fits) continue;
     const std::optional<Value> standard = config.default_of(limit.path);
-    const bool usable = standard && (is_off(*standard) || *standard == Value(1));
+    const bool usable = standard && (asks_for_nothing(*standard) || *standard == Value(1));
     const Value wanted = usable ? *standard : limit.only == Limit::Only::one ? Value(1) : Value(false);
     config.problem("LW001", limit.path,
                    fmt::format("`{} = {}`: Capstan's runtime does not have {}", limit.path, to_text(value),
@@ -301,7 +283,7 @@ void judge_unread_settings(EffectiveConfig& config) {
                      fmt::format("Capstan's runtime does not know what `{} = {}` means for the model", path,
                                  to_text(setting.value)),
                      "leave the key out for a run by Capstan");
-    } else if (row->role == KeyRole::not_done && !is_off(setting.value)) {
+    } else if (row->role == KeyRole::not_done && !asks_for_nothing(setting.value)) {
       not_done[row->subject].push_back(path);
     } else if (row->role != KeyRole::translated) {
       without_effect.push_back(path);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/execute/interrupt.h"
 #include "runtime/ops/philox.h"
 
 namespace capstan::runtime {
@@ -40,6 +41,7 @@ Status Sampler::fill(std::uint64_t step, std::span<std::int32_t> batch) const {
   const auto length = static_cast<std::uint64_t>(dims.seq_length);
   const auto per_step = static_cast<std::uint64_t>(dims.micro_batches * dims.micro_batch);
   for (std::uint64_t i = 0; i < per_step; ++i) {
+    if (Status on = go_on_unless_overdue(); !on.ok()) return on;
     const std::uint64_t sample = step * per_step + i;
     const std::uint64_t window = shuffled(sample % samples_, samples_, plan_.data.seed, sample / samples_);
     const auto out = batch.subspan(i * (length + 1), length + 1);

@@ -21,7 +21,7 @@ class Sampler {
   Sampler(const plan::Plan& plan, const TokenSource& source);
 
   /// Batch of a step, [micro_batches, micro_batch, seq_length + 1]. RN012 when a token is not below the
-  /// vocabulary, RN010 when a file of the source became shorter.
+  /// vocabulary, RN010 when a file of the source became shorter, RN033 when a signal has waited long enough.
   Status fill(std::uint64_t step, std::span<std::int32_t> batch) const;
 
  private:

@@ -282,7 +282,7 @@ class HostBackend final : public Backend {
 
   /// A step may take minutes here: it is given up in the middle where a signal has waited long enough.
   Status execute_unless_stopped(const RecordedCall& entry) {
-    if (stop_is_overdue()) return run_problem("RN033", "a signal stopped the run in the middle of a step");
+    if (Status on = go_on_unless_overdue(); !on.ok()) return on;
     execute(entry);
     return {};
   }

@@ -51,4 +51,9 @@ bool stop_is_overdue() {
   return end != 0 && now_ns() >= end;
 }
 
+Status go_on_unless_overdue() {
+  if (stop_is_overdue()) return run_problem("RN033", "a signal stopped the run in the middle of a step");
+  return {};
+}
+
 }  // namespace capstan::runtime

@@ -1,6 +1,10 @@
 #include "runtime/data/sampler.h"
+#include "runtime/execute/interrupt.h"
 
 #include <sys/stat.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 #include <cmath>
 #include <filesystem>
@@ -276,6 +280,28 @@ TEST(Sampler, GivesEachWindowOncePerEpochAndRefusesForeignTokens) {
     refused = refused || (!filled.ok() && filled.error().code == "RN012");
   }
   EXPECT_TRUE(refused);
+}
+
+/// A batch of millions of samples takes minutes: it is no reason to keep a signal waiting.
+TEST(SamplerDeathTest, AnOverdueSignalGivesUpABatch) {
+  EXPECT_EXIT(
+      {
+        plan::Plan plan;
+        plan.dims.seq_length = 4;
+        plan.dims.micro_batch = 5;
+        plan.dims.micro_batches = 1;
+        plan.dims.vocab = 10;
+        const auto source = make_random_tokens(3, 10);
+        const Sampler sampler(plan, *source);
+        std::vector<std::int32_t> batch(25);
+        install_signal_handlers(std::chrono::milliseconds(0));
+        const bool before = sampler.fill(0, batch).ok();
+        std::raise(SIGTERM);
+        const Status behind = sampler.fill(0, batch);
+        std::fputs(before && !behind.ok() ? behind.error().code.c_str() : "not given up", stderr);
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "RN033");
 }
 
 TEST(RandomTokens, AreUniformAndRepeatable) {
