@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "compiler/driver/program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace capstan {
 namespace {
@@ -30,36 +28,21 @@ use_te_rng_tracker = true
 te_rng_tracker = true
 )";
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 class FixCommand : public testing::Test {
  protected:
-  FixCommand() {
-    std::string pattern = (fs::temp_directory_path() / "capstan-fix-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+  std::string write(const std::string& name, const std::string& text) const {
+    testing_support::write_whole(folder_.file(name), text);
+    return folder_.file(name);
   }
-  ~FixCommand() override {
-    std::error_code ignored;
-    if (!folder_.empty()) fs::remove_all(folder_, ignored);
-  }
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
-  fs::path folder_;
+  testing_support::Folder folder_;
 };
 
 TEST_F(FixCommand, AFailedWriteHidesNoOtherFile) {
-  const fs::path first = write("a.toml", kFixable);
+  const std::string first = write("a.toml", kFixable);
   // No temporary file fits beside a name of this length.
-  const fs::path stuck = write(std::string(248, 'b') + ".toml", kFixable);
-  const fs::path last = write("c.toml", kFixable);
-  const std::string names[] = {first.string(), stuck.string(), last.string()};
+  const std::string stuck = write(std::string(248, 'b') + ".toml", kFixable);
+  const std::string last = write("c.toml", kFixable);
+  const std::string names[] = {first, stuck, last};
   const char* arguments[] = {"capstan",        "fix",           "--unsafe", names[0].c_str(),
                              names[1].c_str(), names[2].c_str()};
   testing::internal::CaptureStdout();
@@ -71,11 +54,11 @@ TEST_F(FixCommand, AFailedWriteHidesNoOtherFile) {
   EXPECT_EQ(out.find(names[1]), std::string::npos) << out;
   EXPECT_NE(out.find(names[2]), std::string::npos) << out;
   EXPECT_NE(error.find("cannot write `" + names[1] + "`: "), std::string::npos) << error;
-  EXPECT_NE(read(first), kFixable);
-  EXPECT_EQ(read(stuck), kFixable);
-  EXPECT_EQ(read(last), read(first));
+  EXPECT_NE(testing_support::read_whole(first), kFixable);
+  EXPECT_EQ(testing_support::read_whole(stuck), kFixable);
+  EXPECT_EQ(testing_support::read_whole(last), testing_support::read_whole(first));
   std::size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_)) ++files;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_.path())) ++files;
   EXPECT_EQ(files, 3u);  // no temporary file stays
 }
 

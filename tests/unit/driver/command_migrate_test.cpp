@@ -5,15 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "compiler/driver/program.h"
 #include "tests/support/json_schema_check.h"
+#include "tests/support/temporary_folder.h"
 
 namespace capstan {
 namespace {
@@ -29,26 +28,11 @@ cuda_graph_scope = ["full_iteration", "full_iteration_inference"]
 bias_dropout_add_fusion = false
 )";
 
-std::string text_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 class MigrateCommand : public testing::Test {
  protected:
-  MigrateCommand() {
-    std::string pattern = (fs::temp_directory_path() / "capstan-migrate-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
-  }
-  ~MigrateCommand() override {
-    std::error_code ignored;
-    if (!folder_.empty()) fs::remove_all(folder_, ignored);
-  }
   std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
+    testing_support::write_whole(folder_.file(name), text);
+    return folder_.file(name);
   }
   int run(std::vector<std::string> words) {
     words.insert(words.begin(), {"capstan", "migrate"});
@@ -63,10 +47,10 @@ class MigrateCommand : public testing::Test {
   }
   std::size_t files() const {
     std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_)) ++count;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder_.path())) ++count;
     return count;
   }
-  fs::path folder_;
+  testing_support::Folder folder_;
   std::string out_, error_;
 };
 
@@ -97,17 +81,18 @@ TEST_F(MigrateCommand, JsonConformsToItsSchema) {
   wrong["files"][0]["steps"][0]["changes"][0]["kind"] = "guess";
   wrong["extra"] = 1;
   EXPECT_EQ(check.check(wrong).size(), 2u);
-  EXPECT_EQ(text_of_file(old), kOld);
+  EXPECT_EQ(testing_support::read_whole(old), kOld);
 }
 
 TEST_F(MigrateCommand, WritingKeepsPermissionsAndLinks) {
   const std::string file = write("a.toml", kOld);
   ASSERT_EQ(::chmod(file.c_str(), 0640), 0);
-  const std::string link = (folder_ / "link.toml").string();
+  const std::string link = folder_.file("link.toml");
   fs::create_symlink("a.toml", link);
   EXPECT_EQ(run({"--to", "bridge-0.6", "--write", link}), kExitFindings);
   EXPECT_TRUE(fs::is_symlink(link));
-  EXPECT_NE(text_of_file(file).find("cuda_graph_impl = \"full_iteration\""), std::string::npos);
+  EXPECT_NE(testing_support::read_whole(file).find("cuda_graph_impl = \"full_iteration\""),
+            std::string::npos);
   struct stat status {};
   ASSERT_EQ(::stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0640u);
@@ -121,9 +106,9 @@ TEST_F(MigrateCommand, AFileThatSeveralExtendIsMigratedForAllOfThem) {
       write("one.toml", extending + "[model]\ncuda_graph_impl = \"transformer_engine\"\n");
   const std::string two = write("two.toml", extending);
   run({"--to", "bridge-0.6", "--write", one, two});
-  EXPECT_EQ(text_of_file(base), "[model]\ncuda_graph_modules = [\"attn\"]  # one\n");
-  EXPECT_NE(text_of_file(one).find("stack = \"bridge-0.6\""), std::string::npos);
-  EXPECT_NE(text_of_file(two).find("stack = \"bridge-0.6\""), std::string::npos);
+  EXPECT_EQ(testing_support::read_whole(base), "[model]\ncuda_graph_modules = [\"attn\"]  # one\n");
+  EXPECT_NE(testing_support::read_whole(one).find("stack = \"bridge-0.6\""), std::string::npos);
+  EXPECT_NE(testing_support::read_whole(two).find("stack = \"bridge-0.6\""), std::string::npos);
 }
 
 TEST_F(MigrateCommand, NothingIsWrittenWhereTwoFilesNeedDifferentTextsOfOneTheyExtend) {
@@ -135,22 +120,22 @@ TEST_F(MigrateCommand, NothingIsWrittenWhereTwoFilesNeedDifferentTextsOfOneTheyE
       write("two.toml", extending + "[model]\ncuda_graph_impl = \"transformer_engine\"\n");
   EXPECT_EQ(run({"--to", "bridge-0.6", "--write", one, two}), kExitUsage);
   EXPECT_NE(error_.find("base.toml"), std::string::npos) << error_;
-  EXPECT_EQ(text_of_file(base), text);
-  EXPECT_EQ(text_of_file(two).find("bridge-0.6"), std::string::npos);
+  EXPECT_EQ(testing_support::read_whole(base), text);
+  EXPECT_EQ(testing_support::read_whole(two).find("bridge-0.6"), std::string::npos);
 }
 
 TEST_F(MigrateCommand, AnOutputHoldsOneTextAndIsNoInput) {
   const std::string base = write("base.toml", "[model]\ncuda_graph_scope = [\"attn\"]\n");
   const std::string file = write("a.toml", "extends = [\"base.toml\"]\n[target]\nstack = \"bridge-0.4\"\n");
-  const std::string output = (folder_ / "out.toml").string();
+  const std::string output = folder_.file("out.toml");
   EXPECT_EQ(run({"--to", "bridge-0.6", "--output", output, file}), kExitUsage);
   EXPECT_FALSE(fs::exists(output));
   const std::string alone = write("alone.toml", kOld);
   EXPECT_EQ(run({"--to", "bridge-0.6", "--output", alone, alone}), kExitUsage);
-  EXPECT_EQ(text_of_file(alone), kOld);
+  EXPECT_EQ(testing_support::read_whole(alone), kOld);
   EXPECT_EQ(run({"--to", "bridge-0.6", "--output", output, alone}), kExitFindings);
-  EXPECT_NE(text_of_file(output).find("bridge-0.6"), std::string::npos);
-  EXPECT_EQ(text_of_file(alone), kOld);
+  EXPECT_NE(testing_support::read_whole(output).find("bridge-0.6"), std::string::npos);
+  EXPECT_EQ(testing_support::read_whole(alone), kOld);
 }
 
 TEST_F(MigrateCommand, AFileThatCannotBeWrittenIsNamedAndStaysAsItWas) {
@@ -158,7 +143,7 @@ TEST_F(MigrateCommand, AFileThatCannotBeWrittenIsNamedAndStaysAsItWas) {
   const std::string stuck = write(std::string(248, 'b') + ".toml", kOld);
   EXPECT_EQ(run({"--to", "bridge-0.6", "--write", stuck}), kExitUsage);
   EXPECT_NE(error_.find("cannot write `" + stuck + "`: "), std::string::npos) << error_;
-  EXPECT_EQ(text_of_file(stuck), kOld);
+  EXPECT_EQ(testing_support::read_whole(stuck), kOld);
   EXPECT_EQ(files(), 1u);
 }
 
